@@ -1,0 +1,66 @@
+"""The errors a user can meet, and how they say where, what and what would be right."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class EquifinalError(Exception):
+    """Base of every error that equifinal raises on purpose."""
+
+
+class ModelError(EquifinalError):
+    """The model text or its declarations are wrong.
+
+    Attributes
+    ----------
+    line, column
+        Where in the model text, counted from 1; ``None`` if the error has no place in it.
+    word
+        The offending word, if there is one.
+    """
+
+    def __init__(self, message: str, *, line: int | None = None, column: int | None = None, word: str = ""):
+        super().__init__(message)
+        self.message = message
+        self.line = line
+        self.column = column
+        self.word = word
+
+    def __str__(self) -> str:
+        if self.line is None:
+            return self.message
+        return f"line {self.line}, column {self.column}: {self.message}"
+
+    def __reduce__(self):  # keyword-only arguments do not survive the default pickling
+        return _model_error, (type(self), self.message, self.line, self.column, self.word)
+
+
+def _model_error(cls: type[ModelError], message: str, line: int, column: int, word: str) -> ModelError:
+    return cls(message, line=line, column=column, word=word)
+
+
+class DataError(EquifinalError):
+    """Data, priors, noise or settings are missing, malformed or contradict the model."""
+
+
+class IdentifiabilityError(EquifinalError):
+    """The identifiability analysis cannot answer the question asked."""
+
+
+class SolverError(EquifinalError):
+    """The differential equations cannot be compiled or solved."""
+
+
+class SamplingError(EquifinalError):
+    """A sampler cannot start or go on."""
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """``"; did you mean 'gamma'?"`` when a known word is close, else an empty string."""
+    close = get_close_matches(word, sorted(known), n=1, cutoff=0.6)
+    if not close:  # difflib is case sensitive; modellers are not always
+        lowered = {k.lower(): k for k in known}
+        close = [lowered[m] for m in get_close_matches(word.lower(), lowered, n=1, cutoff=0.6)]
+    return f"; did you mean '{close[0]}'?" if close else ""

@@ -1,0 +1,570 @@
+"""A rational ODE model: states, unknown parameters, constants, outputs, initial values, quantities of interest.
+
+    x' = f(x, u, theta),   x(0) = x0(theta),   y = h(x, u, theta),   f, x0, h rational with rational coefficients.
+
+`Model.parse` reads it from plain text. What the text leaves open is unknown: a name that is not a state, a
+definition, a constant or an input is a parameter, and a state ``x`` without an initial value starts at the parameter
+``x_0``.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from equifinal.errors import ModelError, did_you_mean
+from equifinal.expression import (
+    Expression,
+    Name,
+    Parser,
+    evaluate,
+    height,
+    initial_name,
+    name_nodes,
+    names,
+    number_text,
+    parse_expression,
+    substitute,
+    to_text,
+    walk,
+)
+
+MAX_TERMS = 50_000  # nodes of all equations together, once definitions are put in
+MAX_DEPTH = 300
+
+
+class Statement(NamedTuple):
+    kind: str  # "derivative", "initial" or "definition"
+    name: str
+    expression: Expression
+    line: int
+    column: int
+
+
+@dataclass(frozen=True)
+class Model:
+    """A rational ODE model. Build it with `Model.parse`; every expression is exact.
+
+    Attributes
+    ----------
+    states
+        Names of the state variables, in the order of their equations.
+    parameters
+        Names of everything unknown, in order of first appearance: rate constants, observation parameters, unknown
+        initial values.
+    constants
+        Known numbers by name, exact.
+    inputs
+        Names of known functions of time.
+    equations, initial
+        Right-hand side and initial value of each state, as written (definitions by name).
+    definitions
+        Intermediate names and output maps, as written.
+    outputs
+        The definitions or states that are observed.
+    quantities
+        Quantities of interest: functions of parameters and constants.
+    """
+
+    states: tuple[str, ...]
+    parameters: tuple[str, ...]
+    constants: Mapping[str, Fraction]
+    inputs: tuple[str, ...]
+    equations: Mapping[str, Expression]
+    initial: Mapping[str, Expression]
+    definitions: Mapping[str, Expression]
+    outputs: tuple[str, ...]
+    quantities: Mapping[str, Expression] = field(default_factory=dict)
+
+    @staticmethod
+    def parse(
+        equations: str,
+        outputs: Iterable[str],
+        *,
+        inputs: Iterable[str] = (),
+        constants: Mapping[str, Any] | None = None,
+        quantities: Mapping[str, str] | None = None,
+        parameters: Iterable[str] | None = None,
+    ) -> Model:
+        """Read a model from text.
+
+        Parameters
+        ----------
+        equations
+            One equation on a line: ``x' = ...`` or ``dx/dt = ...``, ``x(0) = ...``, ``name = ...``; ``#`` comments.
+        outputs
+            Names of the definitions or states that are observed.
+        inputs
+            Names of known functions of time.
+        constants
+            Known numbers by name: int, Fraction, text such as ``"1e-5"``, or float (read as it prints, so that
+            ``0.1`` is 1/10).
+        quantities
+            Quantities of interest, such as ``{"R0": "beta*N/gamma"}``.
+        parameters
+            If given, the only names that may be unknown (besides ``x_0`` for initial values left out), so that a
+            misspelt name is an error. If not, every free name is a parameter.
+
+        Raises
+        ------
+        ModelError
+            With line, column, the offending word, and a suggestion where there is one.
+        """
+        return _Reader(equations, inputs, constants or {}, parameters).model(outputs, quantities or {})
+
+    # --- what solvers and algebra use: definitions put in ---
+
+    @cached_property
+    def rhs(self) -> tuple[Expression, ...]:
+        """Right-hand sides in states, inputs, parameters and constants only."""
+        return tuple(self._expanded(self.equations[x]) for x in self.states)
+
+    @cached_property
+    def start(self) -> tuple[Expression, ...]:
+        """Initial values in parameters and constants only."""
+        return tuple(self._expanded(self.initial[x]) for x in self.states)
+
+    @cached_property
+    def observed(self) -> tuple[Expression, ...]:
+        """Output maps in states, inputs, parameters and constants only."""
+        return tuple(self._expanded(Name(y)) for y in self.outputs)
+
+    @cached_property
+    def interest(self) -> Mapping[str, Expression]:
+        """Quantities of interest in parameters and constants only."""
+        return {name: self._expanded(expression) for name, expression in self.quantities.items()}
+
+    @cached_property
+    def _closed_definitions(self) -> Mapping[str, Expression]:
+        closed: dict[str, Expression] = {}
+        for name in _in_order(self.definitions):
+            closed[name] = substitute(self.definitions[name], closed)
+        return closed
+
+    def _expanded(self, expression: Expression) -> Expression:
+        # initial values of states may be named on a right-hand side, and may name each other
+        starts = {initial_name(x): self.initial[x] for x in self.states}
+        while any(node.name in starts for node in name_nodes(expression)):
+            expression = substitute(expression, starts)
+        return substitute(expression, self._closed_definitions)
+
+    # --- variations ---
+
+    def vary(
+        self, *, constants: Mapping[str, Any] | None = None, initial: Mapping[str, str] | None = None
+    ) -> Model:
+        """The same model with other constants or initial values, as another experiment would have them."""
+        new_constants = dict(self.constants)
+        for name, value in (constants or {}).items():
+            if name not in self.constants:
+                hint = did_you_mean(name, self.constants)
+                raise ModelError(f"unknown constant '{name}'{hint}", word=name)
+            new_constants[name] = exact_number(value, f"constant '{name}'")
+        new_initial = dict(self.initial)
+        for state, text in (initial or {}).items():
+            if state not in self.states:
+                hint = did_you_mean(state, self.states)
+                raise ModelError(f"initial value of an unknown state '{state}'{hint}", word=state)
+            new_initial[state] = _read_part(str(text), f"initial value of '{state}'")
+        draft = replace(self, constants=new_constants, initial=new_initial)
+        return _checked(replace(draft, parameters=_free_names(draft)))
+
+    # --- words ---
+
+    def to_text(self) -> str:
+        """The equations in the model language; `Model.parse` reads them back."""
+        lines = [f"{x}' = {to_text(self.equations[x])}" for x in self.states]
+        lines += [f"{name} = {to_text(expression)}" for name, expression in self.definitions.items()]
+        lines += [f"{x}(0) = {to_text(self.initial[x])}" for x in self.states]
+        return "\n".join(lines)
+
+    def describe(self) -> str:
+        """The model in words, a line for each kind of name."""
+        unknown_starts = [p for x in self.states for p in names(self.initial[x]) if p == f"{x}_0"]
+        rows = [
+            ("states", self.states),
+            ("parameters", [p for p in self.parameters if p not in unknown_starts]),
+            ("unknown initial values", unknown_starts),
+            ("constants", [f"{k} = {number_text(v)}" for k, v in self.constants.items()]),
+            ("known inputs", self.inputs),
+            ("outputs", [f"{y} = {to_text(self.definitions.get(y, Name(y)))}" for y in self.outputs]),
+            ("quantities of interest", [f"{k} = {to_text(v)}" for k, v in self.quantities.items()]),
+        ]
+        return "\n".join(f"{title}: {', '.join(items)}" for title, items in rows if items)
+
+
+# --- numbers ----------------------------------------------------------------------------------------------------------
+
+
+def exact_number(value: Any, what: str) -> Fraction:
+    """An exact rational from an int, a Fraction, a float (as it prints) or text; else a `ModelError`."""
+    if isinstance(value, Fraction):
+        return value
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        raise ModelError(f"{what} must be a number, not {value!r}")
+    try:
+        expression = parse_expression(value if isinstance(value, str) else repr(value))
+        exact = evaluate(expression, {}, Fraction)
+    except (ModelError, KeyError, ArithmeticError):
+        raise ModelError(f"{what} must be a finite number, not {value!r}", word=str(value)) from None
+    return Fraction(exact)
+
+
+# --- reading ----------------------------------------------------------------------------------------------------------
+
+
+def read_statements(text: str) -> list[Statement]:
+    """The equations of a block of model text, one by one."""
+    parser = Parser(text)
+    statements: list[Statement] = []
+    while True:
+        while parser.peek().kind == "newline":
+            parser.position += 1
+        if parser.peek().kind == "end":
+            return statements
+        first = parser.peek()
+        kind, name = _left_side(parser)
+        parser.skip_newlines()
+        expression = parser.expression()
+        if parser.peek().kind not in ("newline", "end"):
+            raise parser.error(f"expected an operator or the end of the line, found '{parser.peek().text}'")
+        statements.append(Statement(kind, name, expression, first.line, first.column))
+
+
+def _left_side(parser: Parser) -> tuple[str, str]:
+    first = parser.peek()
+    if first.kind != "name":
+        raise parser.error(f"expected an equation such as x' = ..., x(0) = ... or y = ..., found '{first.text}'")
+    parser.take()
+    kind, name = "definition", first.text
+    if parser.take_if("'"):
+        kind = "derivative"
+    elif parser.peek().text == "(" and parser.peek(1).text == "t" and parser.peek(2).text == ")":
+        parser.position += 3  # x(t) = ... and x(t)' = ... read as x
+        kind = "derivative" if parser.take_if("'") else "definition"
+    elif parser.take_if("("):
+        if not (parser.peek().kind == "number" and Fraction(parser.peek().text) == 0):
+            raise parser.error(f"initial values are given at time 0: write {name}(0) = ...")
+        parser.take()
+        parser.expect(")", f"after {name}(0")
+        kind = "initial"
+    elif len(name) > 1 and name.startswith("d") and parser.peek().text == "/" and parser.peek(1).text == "dt":
+        parser.position += 2
+        kind, name = "derivative", name[1:]
+    if parser.peek().text == "'":
+        raise parser.error("only first derivatives are read; make the derivative a state of its own")
+    parser.expect("=", f"after '{name}'")
+    return kind, name
+
+
+def _read_part(text: str, what: str) -> Expression:
+    try:
+        return parse_expression(text)
+    except ModelError as error:
+        raise ModelError(f"{what}: {error.message}", line=error.line, column=error.column, word=error.word) from None
+
+
+class _Reader:
+    """Sorts statements and declarations into a `Model`, checking every name on the way."""
+
+    def __init__(self, text: str, inputs: Iterable[str], constants: Mapping[str, Any], parameters: Iterable[str] | None):
+        self.statements = read_statements(text)
+        self.inputs = _declared_names(inputs, "inputs")
+        self.allowed = None if parameters is None else _declared_names(parameters, "parameters")
+        for name in constants:
+            _check_name(name, "constant")
+        self.constants = {name: exact_number(value, f"constant '{name}'") for name, value in constants.items()}
+
+    def model(self, outputs: Iterable[str], quantities: Mapping[str, str]) -> Model:
+        equations = self._collect("derivative", "has two equations")
+        definitions = self._collect("definition", "is defined twice")
+        initial = self._collect("initial", "has two initial values")
+        if not equations:
+            raise ModelError("the model has no states: write at least one equation such as x' = -k*x")
+        self._check_roles(equations, definitions)
+        for statement in self.statements:
+            if statement.kind == "initial" and statement.name not in equations:
+                hint = did_you_mean(statement.name, equations)
+                raise _at(statement, f"initial value of '{statement.name}', which has no equation {statement.name}' = ...{hint}")
+        for state in equations:
+            initial.setdefault(state, Name(f"{state}_0"))
+        draft = Model(
+            states=tuple(equations),
+            parameters=(),
+            constants=self.constants,
+            inputs=self.inputs,
+            equations=equations,
+            initial={state: initial[state] for state in equations},
+            definitions=definitions,
+            outputs=_declared_names(outputs, "outputs"),
+            quantities={},
+        )
+        model = _checked(replace(draft, parameters=_free_names(draft)))
+        if self.allowed is not None:
+            self._check_allowed(model)
+        return _checked(replace(model, quantities=_read_quantities(quantities, model)))
+
+    def _collect(self, kind: str, twice: str) -> dict[str, Expression]:
+        found: dict[str, Expression] = {}
+        for statement in self.statements:
+            if statement.kind != kind:
+                continue
+            if statement.name in found:
+                raise _at(statement, f"'{statement.name}' {twice}")
+            found[statement.name] = statement.expression
+        return found
+
+    def _check_roles(self, equations: Mapping[str, Expression], definitions: Mapping[str, Expression]) -> None:
+        for statement in self.statements:
+            name = statement.name
+            clashes = {
+                "a constant": name in self.constants,
+                "an input": name in self.inputs,
+                "a state": statement.kind == "definition" and name in equations,
+            }
+            for role, clash in clashes.items():
+                if clash:
+                    raise _at(statement, f"'{name}' is declared as {role}, so it cannot have an equation of its own")
+            if name == "t":
+                raise _at(statement, "'t' stands for time and cannot be defined")
+        for name in self.inputs:
+            if name in self.constants:
+                raise ModelError(f"'{name}' is declared both as a constant and as an input", word=name)
+        for state in equations:
+            if f"{state}_0" in definitions:
+                raise ModelError(f"'{state}_0' names the initial value of '{state}' and cannot be defined", word=f"{state}_0")
+
+    def _check_allowed(self, model: Model) -> None:
+        assert self.allowed is not None
+        implied = {f"{x}_0" for x in model.states}
+        known = {*self.allowed, *model.states, *model.definitions, *model.constants, *model.inputs}
+        for statement in self.statements:
+            for node in name_nodes(statement.expression):
+                if node.name in model.parameters and node.name not in self.allowed and node.name not in implied:
+                    raise ModelError(
+                        f"unknown name '{node.name}'{did_you_mean(node.name, known)}",
+                        line=node.line,
+                        column=node.column,
+                        word=node.name,
+                    )
+
+
+def _at(statement: Statement, message: str) -> ModelError:
+    return ModelError(message, line=statement.line, column=statement.column, word=statement.name)
+
+
+def _check_name(name: Any, what: str) -> None:
+    if not isinstance(name, str):
+        raise ModelError(f"a {what} must be a name, not {name!r}")
+    expression = None
+    try:
+        expression = parse_expression(name)
+    except ModelError:
+        pass
+    if not isinstance(expression, Name) or "(" in name:
+        raise ModelError(f"'{name}' cannot be the name of a {what}: use letters, digits and underscores", word=name)
+    if name == "t":
+        raise ModelError(f"'t' stands for time and cannot be the name of a {what}", word=name)
+
+
+def _declared_names(declared: Iterable[str], what: str) -> tuple[str, ...]:
+    if isinstance(declared, str):
+        raise ModelError(f"{what} must be a list of names, not the text '{declared}'")
+    found = tuple(declared)
+    for name in found:
+        _check_name(name, what.rstrip("s"))
+        if found.count(name) > 1:
+            raise ModelError(f"'{name}' stands twice among the {what}", word=name)
+    return tuple(parse_expression(name).name for name in found)  # type: ignore[union-attr]  # in the spelling the parser uses
+
+
+def _read_quantities(quantities: Mapping[str, str], model: Model) -> dict[str, Expression]:
+    found: dict[str, Expression] = {}
+    known = {*model.parameters, *model.constants, *model.definitions}
+    for name, text in quantities.items():
+        _check_name(name, "quantity of interest")
+        if name in known or name in model.states or name in model.inputs:
+            # a definition of the same name may simply be repeated by name
+            if not (name in model.definitions and text == name):
+                raise ModelError(f"quantity '{name}' has the name of something else in the model", word=name)
+        if not isinstance(text, str):
+            raise ModelError(f"quantity '{name}' must be text such as \"beta*N/gamma\", not {text!r}", word=name)
+        expression = _read_part(text, f"quantity '{name}'")
+        closed = substitute(expression, model._closed_definitions)
+        for node in name_nodes(closed):
+            if node.name in model.states or node.name in model.inputs:
+                raise ModelError(
+                    f"quantity '{name}' depends on '{node.name}', which changes with time; "
+                    "quantities of interest are functions of parameters",
+                    word=node.name,
+                )
+            if node.name not in known and node.name not in {initial_name(x) for x in model.states}:
+                raise ModelError(
+                    f"quantity '{name}': unknown name '{node.name}'{did_you_mean(node.name, known)}", word=node.name
+                )
+        found[name] = expression
+    return found
+
+
+# --- checks that hold for every model, however it was made -----------------------------------------------------------------
+
+
+def _free_names(model: Model) -> tuple[str, ...]:
+    """Names in the equations that nothing declares, in order of first appearance: the parameters."""
+    declared = {*model.states, *model.definitions, *model.constants, *model.inputs}
+    declared |= {initial_name(x) for x in model.states}
+    expressions = [*model.equations.values(), *model.definitions.values(), *model.initial.values()]
+    free: dict[str, None] = {}
+    for expression in expressions:
+        for node in name_nodes(expression):
+            if node.name in declared:
+                continue
+            where = {"line": node.line, "column": node.column, "word": node.name}
+            if node.name == "t":
+                raise ModelError(
+                    "'t' stands for time, and equations may not depend on it directly; add a state for it: "
+                    "clock' = 1, clock(0) = 0",
+                    **where,  # type: ignore[arg-type]
+                )
+            if node.name.endswith("(0)"):
+                hint = did_you_mean(node.name[:-3], model.states)
+                raise ModelError(f"'{node.name}' is not the initial value of a state{hint}", **where)  # type: ignore[arg-type]
+            free[node.name] = None
+    return tuple(free)
+
+
+def _checked(model: Model) -> Model:
+    _in_order(model.definitions)
+    _check_initial_values(model)
+    for name in model.outputs:
+        if name not in model.definitions and name not in model.states:
+            known = {*model.definitions, *model.states}
+            raise ModelError(f"output '{name}' is not defined in the equations{did_you_mean(name, known)}", word=name)
+    if not model.outputs:
+        raise ModelError("the model has no outputs: declare which definitions or states are observed")
+    _check_size(model)
+    _check_division(model)
+    return model
+
+
+def _in_order(definitions: Mapping[str, Expression]) -> list[str]:
+    """Definitions so that each comes after those it uses; a circle among them is an error."""
+    order: list[str] = []
+    done: set[str] = set()
+    for root in definitions:
+        path: list[str] = []
+        stack = [(root, False)]
+        while stack:
+            name, leaving = stack.pop()
+            if leaving:
+                path.pop()
+                if name not in done:
+                    done.add(name)
+                    order.append(name)
+                continue
+            if name in done:
+                continue
+            if name in path:
+                circle = " -> ".join([*path[path.index(name) :], name])
+                raise ModelError(f"definitions go round in a circle: {circle}", word=name)
+            path.append(name)
+            stack.append((name, True))
+            stack.extend((used, False) for used in names(definitions[name]) if used in definitions)
+    return order
+
+
+def _check_initial_values(model: Model) -> None:
+    as_definitions = {initial_name(x): model.initial[x] for x in model.states} | dict(model.definitions)
+    _in_order(as_definitions)  # S(0) = N - I(0), I(0) = N - S(0) is a circle
+    reachable: dict[str, set[str]] = {}
+    for name in _in_order(as_definitions):
+        direct = set(names(as_definitions[name]))
+        reachable[name] = direct.union(*(reachable[n] for n in direct if n in as_definitions))
+    for x in model.states:
+        for name in reachable[initial_name(x)]:
+            if name in model.states:
+                raise ModelError(
+                    f"the initial value of '{x}' depends on the state '{name}'; write {name}(0) for its initial value",
+                    word=name,
+                )
+            if name in model.inputs:
+                raise ModelError(f"the initial value of '{x}' depends on the input '{name}'", word=name)
+
+
+def _check_size(model: Model) -> None:
+    """Refuse definitions that grow without bound when put into each other, before doing so."""
+    named = dict(model.definitions) | {initial_name(x): model.initial[x] for x in model.states}
+    size: dict[str, int] = {}
+    depth: dict[str, int] = {}
+
+    def measure(expression: Expression) -> tuple[int, int]:
+        inner = [node.name for node in name_nodes(expression) if node.name in size]
+        nodes = sum(1 for _ in walk(expression)) + sum(size[name] for name in inner)
+        return nodes, height(expression) + max((depth[name] for name in inner), default=0)
+
+    for name in _in_order(named):
+        size[name], depth[name] = measure(named[name])
+    parts = [*model.equations.values(), *(Name(y) for y in model.outputs), *model.quantities.values()]
+    measured = [measure(part) for part in parts] + [(size[name], depth[name]) for name in named]
+    total = sum(nodes for nodes, _ in measured)
+    if total > MAX_TERMS:
+        raise ModelError(f"with definitions put in, the equations have {total} terms; at most {MAX_TERMS} are handled")
+    if max(deep for _, deep in measured) > MAX_DEPTH:
+        raise ModelError(f"definitions are nested more than {MAX_DEPTH} deep in each other")
+
+
+def _check_division(model: Model) -> None:
+    """Division by something that is zero for all parameters, found by evaluating at random points modulo a prime."""
+    parts = {f"the equation of '{x}'": e for x, e in zip(model.states, model.rhs, strict=True)}
+    parts |= {f"the initial value of '{x}'": e for x, e in zip(model.states, model.start, strict=True)}
+    parts |= {f"output '{y}'": e for y, e in zip(model.outputs, model.observed, strict=True)}
+    parts |= {f"quantity '{q}'": e for q, e in model.interest.items()}
+    for where, expression in parts.items():
+        if not any(_finite_somewhere(expression, model, attempt) for attempt in range(3)):
+            raise ModelError(f"{where} divides by zero whatever the parameters")
+
+
+def _finite_somewhere(expression: Expression, model: Model, attempt: int) -> bool:
+    rng = random.Random(attempt)
+    values = {name: _Residue(rng.randrange(_PRIME)) for name in names(expression)}
+    values |= {name: _Residue.of(value) for name, value in model.constants.items()}
+    try:
+        evaluate(expression, values, _Residue.of)
+    except ZeroDivisionError:
+        return False
+    return True
+
+
+_PRIME = 2**61 - 1
+
+
+class _Residue:
+    """A number modulo a prime, just enough for `evaluate`."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: int):
+        self.value = value % _PRIME
+
+    @staticmethod
+    def of(number: Fraction) -> _Residue:
+        return _Residue(number.numerator) / _Residue(number.denominator)
+
+    def __add__(self, other: _Residue) -> _Residue:
+        return _Residue(self.value + other.value)
+
+    def __mul__(self, other: _Residue) -> _Residue:
+        return _Residue(self.value * other.value)
+
+    def __truediv__(self, other: _Residue) -> _Residue:
+        if other.value == 0:
+            raise ZeroDivisionError
+        return _Residue(self.value * pow(other.value, -1, _PRIME))
+
+    def __pow__(self, exponent: int) -> _Residue:
+        return _Residue(pow(self.value, exponent, _PRIME))
+
