@@ -1,0 +1,69 @@
+"""Bayesian inference for ODE models whose parameters cannot all be identified.
+
+The public names; each is loaded when it is first used, so that ``import equifinal`` is quick.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.metadata import version as _version
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from equifinal.data import Experiment, InputSeries, observations
+    from equifinal.diagnostics import advise, summarise
+    from equifinal.errors import EquifinalError
+    from equifinal.io.toml import load
+    from equifinal.model import Model
+    from equifinal.noise import noise
+    from equifinal.posterior import Posterior
+    from equifinal.predict import simulate
+    from equifinal.prior import prior
+    from equifinal.problem import Problem
+    from equifinal.result import sample
+
+__version__ = _version("equifinal")
+
+_HOMES = {
+    "Model": "model",
+    "Experiment": "data",
+    "InputSeries": "data",
+    "observations": "data",
+    "prior": "prior",
+    "noise": "noise",
+    "Problem": "problem",
+    "load": "io.toml",
+    "Posterior": "posterior",
+    "sample": "result",
+    "simulate": "predict",
+    "summarise": "diagnostics",
+    "advise": "diagnostics",
+    "EquifinalError": "errors",
+}
+
+__all__ = [
+    "EquifinalError",
+    "Experiment",
+    "InputSeries",
+    "Model",
+    "Posterior",
+    "Problem",
+    "advise",
+    "load",
+    "noise",
+    "observations",
+    "prior",
+    "sample",
+    "simulate",
+    "summarise",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'equifinal' has no attribute '{name}'")
+    return getattr(import_module(f"equifinal.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])

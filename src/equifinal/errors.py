@@ -19,26 +19,37 @@ class ModelError(EquifinalError):
         Where in the model text, counted from 1; ``None`` if the error has no place in it.
     word
         The offending word, if there is one.
+    file
+        The file it stands in, if it was read from one.
     """
 
-    def __init__(self, message: str, *, line: int | None = None, column: int | None = None, word: str = ""):
+    def __init__(
+        self, message: str, *, line: int | None = None, column: int | None = None, word: str = "", file: str = ""
+    ):
         super().__init__(message)
         self.message = message
         self.line = line
         self.column = column
         self.word = word
+        self.file = file
 
     def __str__(self) -> str:
-        if self.line is None:
-            return self.message
-        return f"line {self.line}, column {self.column}: {self.message}"
+        place = [self.file] if self.file else []
+        if self.line is not None:
+            place += [f"line {self.line}", f"column {self.column}"]
+        return f"{', '.join(place)}: {self.message}" if place else self.message
+
+    def moved(self, *, file: str, lines: int = 0) -> ModelError:
+        """The same error, as seen in the file that the model text stands in."""
+        line = None if self.line is None else self.line + lines
+        return ModelError(self.message, line=line, column=self.column, word=self.word, file=file)
 
     def __reduce__(self):  # keyword-only arguments do not survive the default pickling
-        return _model_error, (type(self), self.message, self.line, self.column, self.word)
+        return _model_error, (self.message, self.line, self.column, self.word, self.file)
 
 
-def _model_error(cls: type[ModelError], message: str, line: int, column: int, word: str) -> ModelError:
-    return cls(message, line=line, column=column, word=word)
+def _model_error(message: str, line: int | None, column: int | None, word: str, file: str) -> ModelError:
+    return ModelError(message, line=line, column=column, word=word, file=file)
 
 
 class DataError(EquifinalError):

@@ -158,6 +158,12 @@ def negative(expression: Expression) -> Expression:
     return Product((Number(Fraction(-1)), expression))
 
 
+def reciprocal(expression: Expression) -> Expression:
+    if isinstance(expression, Power):
+        return Power(expression.base, -expression.exponent)
+    return Power(expression, -1)
+
+
 # --- back to text -----------------------------------------------------------------------------------------------------
 
 
@@ -386,7 +392,7 @@ class Parser:
             if sign.text == "/":
                 if isinstance(factor, Number) and factor.value == 0:
                     raise self.error("division by zero", start)
-                factor = Power(factor, -1)
+                factor = reciprocal(factor)
             factors.append(factor)
         follower = self.peek()
         if follower.kind in ("number", "name") or _is_word(follower, "("):

@@ -509,11 +509,11 @@ def _check_size(model: Model) -> None:
     for name in _in_order(named):
         size[name], depth[name] = measure(named[name])
     parts = [*model.equations.values(), *(Name(y) for y in model.outputs), *model.quantities.values()]
-    measured = [measure(part) for part in parts] + [(size[name], depth[name]) for name in named]
-    total = sum(nodes for nodes, _ in measured)
+    measured = [measure(part) for part in parts]
+    total = max(sum(nodes for nodes, _ in measured), max(size.values()))
     if total > MAX_TERMS:
         raise ModelError(f"with definitions put in, the equations have {total} terms; at most {MAX_TERMS} are handled")
-    if max(deep for _, deep in measured) > MAX_DEPTH:
+    if max(*(deep for _, deep in measured), *depth.values()) > MAX_DEPTH:
         raise ModelError(f"definitions are nested more than {MAX_DEPTH} deep in each other")
 
 

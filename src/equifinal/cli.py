@@ -1,0 +1,191 @@
+"""The command line. It parses arguments and prints; heavy imports live inside the commands, so that help is instant.
+
+Exit codes: 0 fine, 2 the user's error, 1 ours, 130 interrupted. With ``--json`` standard output is one JSON document.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import traceback
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+app = typer.Typer(
+    name="equifinal",
+    help="Bayesian inference for ODE models whose parameters cannot all be identified.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+ProblemArgument = Annotated[str, typer.Argument(metavar="FILE|EXAMPLE", help="A problem file, or a bundled example.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Machine-readable output, and nothing else, on stdout.")]
+
+
+def main() -> None:
+    """Run the command line; no traceback reaches the user."""
+    from equifinal.errors import EquifinalError
+
+    try:
+        app()
+    except EquifinalError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        sys.exit(130)
+    except BrokenPipeError:  # the reader of our output went away, as `head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+    except Exception as error:
+        if os.environ.get("EQUIFINAL_DEBUG"):
+            raise
+        with tempfile.NamedTemporaryFile("w", prefix="equifinal-", suffix=".log", delete=False) as log:
+            traceback.print_exc(file=log)
+        print(
+            f"internal error: {type(error).__name__}: {error}\n"
+            f"This is a fault in equifinal; please report it with the details in {log.name}",
+            file=sys.stderr,
+        )
+        sys.exit(1)
+
+
+def _version(value: bool) -> None:
+    if value:
+        from equifinal import __version__
+
+        print(f"equifinal {__version__}")
+        raise typer.Exit()
+
+
+@app.callback()
+def _root(
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")] = False,
+) -> None:
+    pass
+
+
+@app.command()
+def fit(
+    problem: ProblemArgument,
+    sampler: Annotated[str | None, typer.Option(help="random-walk", show_default="random-walk")] = None,
+    draws: Annotated[int | None, typer.Option(help="Draws kept, a chain.", show_default="10000")] = None,
+    warmup: Annotated[int | None, typer.Option(help="Warm-up iterations, a chain.", show_default="5000")] = None,
+    chains: Annotated[int | None, typer.Option(help="Number of chains.", show_default="4")] = None,
+    thin: Annotated[int | None, typer.Option(help="Keep every so-manieth iteration.", show_default="1")] = None,
+    seed: Annotated[int | None, typer.Option(help="Same seed, same draws.", show_default="0")] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder for the results.", show_default="NAME-run")] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what is in the folder.")] = False,
+    processes: Annotated[int, typer.Option(help="Run chains in so many processes.", show_default="threads")] = 0,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Sample the posterior of a problem. A run that was killed is taken up again by the same command."""
+    from equifinal import fit as fitting
+    from equifinal.examples import find_problem
+    from equifinal.io.toml import load
+
+    settings = {"sampler": sampler, "draws": draws, "warmup": warmup, "chains": chains, "thin": thin, "seed": seed}
+    loaded = load(find_problem(problem))
+    done = fitting.fit(
+        loaded, settings, folder=out, overwrite=overwrite, processes=processes, progress=not quiet and not as_json
+    )
+    if as_json:
+        _print_json(done.to_json())
+    else:
+        fitting.show(done)
+    if done.interrupted:
+        raise typer.Exit(130)
+
+
+@app.command()
+def check(problem: ProblemArgument, as_json: JsonOption = False) -> None:
+    """Read and validate a problem, and show it back in words."""
+    from equifinal.examples import find_problem
+    from equifinal.io.toml import load
+    from equifinal.words import problem_facts, problem_words
+
+    loaded = load(find_problem(problem))
+    if as_json:
+        _print_json(problem_facts(loaded))
+    else:
+        print(problem_words(loaded))
+
+
+@app.command()
+def simulate(
+    problem: ProblemArgument,
+    at: Annotated[list[str] | None, typer.Option(help="A parameter's value, as name=value; may be repeated.")] = None,
+    times: Annotated[str, typer.Option(help="Times as 1,2,5 or start:stop:step.", show_default="those of the data")] = "",
+    noise: Annotated[bool, typer.Option("--noise", help="Draw observations instead of exact outputs.")] = False,
+    states: Annotated[bool, typer.Option("--states", help="Also the states.")] = False,
+    seed: Annotated[int, typer.Option(help="Seed of the noise.")] = 0,
+    out: Annotated[Path | None, typer.Option(help="A CSV file to write.", show_default="stdout")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Solve the model at given parameters (those left out: their prior's median) and print the outputs as CSV."""
+    from equifinal import simulation_table
+    from equifinal.examples import find_problem
+    from equifinal.io.toml import load
+
+    loaded = load(find_problem(problem))
+    values, assumed = simulation_table.read_values(loaded, at or [])
+    if assumed:
+        print("at the prior's median: " + ", ".join(f"{k} = {v:.6g}" for k, v in assumed.items()), file=sys.stderr)
+    tables = simulation_table.tables(loaded, values, times, noise, states, seed)
+    if as_json:
+        _print_json({"parameters": values, "experiments": [table.to_json() for table in tables]})
+    elif out:
+        for path in simulation_table.write(tables, out):
+            print(f"wrote {path}", file=sys.stderr)
+    else:
+        print("\n".join(table.to_csv() for table in tables), end="")
+
+
+@app.command()
+def examples(
+    name: Annotated[str | None, typer.Argument(help="An example to copy out.")] = None,
+    to: Annotated[Path, typer.Option(help="The folder to copy it to.")] = Path("."),
+    as_json: JsonOption = False,
+) -> None:
+    """List the bundled examples, or copy one out."""
+    from equifinal.examples import EXAMPLES, copy_example
+
+    if name is None:
+        if as_json:
+            _print_json(EXAMPLES)
+        else:
+            width = max(map(len, EXAMPLES))
+            print("\n".join(f"{key:<{width}}  {text}" for key, text in EXAMPLES.items()))
+            print(f"\nRun one:  equifinal fit {next(iter(EXAMPLES))}\nCopy one: equifinal examples {next(iter(EXAMPLES))}")
+        return
+    written = [str(path) for path in copy_example(name, to)]
+    if as_json:
+        _print_json({"written": written})
+    else:
+        print("\n".join(f"wrote {path}" for path in written))
+
+
+def _print_json(document: Any) -> None:
+    import json
+
+    # NaN and infinity are not JSON
+    print(json.dumps(_finite(document), indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(key): _finite(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(item) for item in value]
+    if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
+        return None
+    return value
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,166 @@
+"""Experiments: a model under certain conditions, and what was observed of it, when."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from equifinal.errors import DataError, did_you_mean
+from equifinal.model import Model
+from equifinal.noise import Noise
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)  # arrays have no single truth value
+class InputSeries:
+    """A known input given at knots: ``linear`` between them, or a ``step`` at each; held before the first and after the last."""
+
+    times: Array
+    values: Array
+    interpolation: str = "linear"
+
+    def __post_init__(self) -> None:
+        times, values = _column(self.times, "times"), _column(self.values, "values")
+        if times.size == 0 or times.shape != values.shape:
+            raise DataError(f"an input needs as many values as times, at least one; got {values.size} and {times.size}")
+        if not (np.isfinite(times).all() and np.isfinite(values).all()):
+            raise DataError("an input's times and values must be finite")
+        if (np.diff(times) <= 0).any():
+            raise DataError("an input's times must increase")
+        if self.interpolation not in ("linear", "step"):
+            hint = did_you_mean(str(self.interpolation), ("linear", "step"))
+            raise DataError(f"interpolation must be 'linear' or 'step', not '{self.interpolation}'{hint}")
+        object.__setattr__(self, "times", times)
+        object.__setattr__(self, "values", values)
+
+
+@dataclass(frozen=True, eq=False)
+class Observations:
+    """What was observed of one output. Build it with `observations`.
+
+    Attributes
+    ----------
+    times, values
+        As given, in order of time; missing values left out; times may repeat (replicates).
+    previous
+        For an increment, the time since when each value counts; else NaN.
+    """
+
+    output: str
+    times: Array
+    values: Array
+    previous: Array
+    noise: Noise
+
+    @property
+    def is_increment(self) -> bool:
+        return bool(self.times.size) and not np.isnan(self.previous).any()
+
+
+def observations(
+    output: str, times: Sequence[float] | Array, values: Sequence[float] | Array, noise: Noise, *, increment: bool = False
+) -> Observations:
+    """Observations of one output; NaN is missing.
+
+    With ``increment`` a value is what was added to the output since the previous row (the first: since time 0), as
+    surveillance counts new cases.
+    """
+    t, y = _column(times, f"times of '{output}'"), _column(values, f"values of '{output}'")
+    if t.shape != y.shape:
+        raise DataError(f"output '{output}' has {t.size} times but {y.size} values")
+    if not np.isfinite(t).all():
+        raise DataError(f"output '{output}': every time must be a finite number")
+    if (t < 0).any():
+        raise DataError(f"output '{output}' is observed at time {t.min():g}; the model starts at time 0")
+    if np.isinf(y).any():
+        raise DataError(f"output '{output}' has an infinite value at time {t[np.isinf(y)][0]:g}")
+    order = np.argsort(t, kind="stable")
+    t, y = t[order], y[order]
+    previous = np.full(t.size, np.nan)
+    if increment:
+        distinct = np.unique(t)
+        if t.size and t[0] == 0:
+            if not np.isnan(y[t == 0]).all():
+                raise DataError(f"output '{output}' is an increment, but has a value at time 0, before which nothing is known")
+        earlier = np.concatenate([[0.0], distinct[:-1]])
+        previous = earlier[np.searchsorted(distinct, t)]
+    seen = ~np.isnan(y)
+    noise.check_values(y, output)
+    return Observations(output, t[seen], y[seen], previous[seen], noise)
+
+
+def _column(values: Any, what: str) -> Array:
+    try:
+        column = np.asarray(values, dtype=float)
+    except (TypeError, ValueError):
+        raise DataError(f"{what} must be numbers") from None
+    if column.ndim != 1:
+        raise DataError(f"{what} must be a flat list of numbers")
+    return column
+
+
+@dataclass(frozen=True, eq=False)
+class Experiment:
+    """A model with its own constants and initial values, its inputs, and what was observed.
+
+    Attributes
+    ----------
+    model
+        As it holds in this experiment (see `Model.vary`).
+    observations
+        At most one entry an output; one without values just says how the output scatters.
+    inputs
+        A series for every input of the model; empty for an analysis without data.
+    """
+
+    model: Model
+    observations: tuple[Observations, ...] = ()
+    inputs: Mapping[str, InputSeries] = field(default_factory=dict)
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        seen: set[str] = set()
+        for entry in self.observations:
+            if entry.output not in self.model.outputs:
+                hint = did_you_mean(entry.output, self.model.outputs)
+                raise DataError(f"{self._where}observations of '{entry.output}', which is not an output{hint}")
+            if entry.output in seen:
+                raise DataError(f"{self._where}output '{entry.output}' has two sets of observations; join them into one")
+            seen.add(entry.output)
+        for name in self.inputs:
+            if name not in self.model.inputs:
+                raise DataError(f"{self._where}'{name}' is not an input of the model{did_you_mean(name, self.model.inputs)}")
+        missing = [name for name in self.model.inputs if name not in self.inputs]
+        if self.size and missing:
+            raise DataError(f"{self._where}input '{missing[0]}' has no values; give them under [inputs]")
+
+    @property
+    def _where(self) -> str:
+        return f"experiment '{self.name}': " if self.name else ""
+
+    @property
+    def noise_parameters(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(p for entry in self.observations for p in entry.noise.parameters))
+
+    @property
+    def size(self) -> int:
+        """Number of observations."""
+        return sum(entry.values.size for entry in self.observations)
+
+    def grid(self) -> Array:
+        """Every time at which some output is needed, in order."""
+        wanted = [t for entry in self.observations for t in (entry.times, entry.previous[~np.isnan(entry.previous)])]
+        return np.unique(np.concatenate(wanted)) if wanted else np.zeros(0)
+
+
+def unknowns(experiments: Iterable[Experiment]) -> tuple[str, ...]:
+    """Every unknown of the experiments together: model parameters first, then noise parameters."""
+    experiments = tuple(experiments)
+    model = dict.fromkeys(p for e in experiments for p in e.model.parameters)
+    noise = dict.fromkeys(p for e in experiments for p in e.noise_parameters)
+    return tuple(model | noise)

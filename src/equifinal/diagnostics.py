@@ -1,0 +1,107 @@
+"""How good the draws are: effective sample sizes, R-hat, Monte Carlo error, and advice in words.
+
+IACT is the integrated autocorrelation time, draws / ESS of the mean: how many draws one independent draw costs.
+References: Vehtari, Gelman, Simpson, Carpenter and Buerkner (2021), Bayesian Analysis 16(2).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from arviz import InferenceData
+
+RHAT_LIMIT = 1.01
+ESS_PER_CHAIN = 100
+FAILED_SHARE = 0.05
+
+Row = Mapping[str, float]
+
+
+def summarise(data: InferenceData) -> dict[str, Row]:
+    """For every parameter and quantity of interest: moments, quantiles and diagnostics."""
+    seconds = float(data.attrs.get("sampling_seconds", math.nan))
+    return {str(name): summary_row(data.posterior[name].values, seconds) for name in data.posterior.data_vars}
+
+
+def summary_row(draws: np.ndarray, seconds: float = math.nan) -> Row:
+    """Summary of one quantity, draws (chains, draws)."""
+    import arviz
+
+    draws = np.asarray(draws, float)
+    row = {"mean": float(draws.mean()), "sd": float(draws.std(ddof=1))}
+    row |= {f"q{q}": float(np.quantile(draws, q / 100)) for q in (5, 50, 95)}
+    usable = np.isfinite(draws).all() and np.ptp(draws) > 0 and draws.shape[1] >= 4
+    if usable:
+        ess_mean = float(arviz.ess(draws, method="mean"))
+        row |= {
+            "ess_bulk": float(arviz.ess(draws, method="bulk")),
+            "ess_tail": float(arviz.ess(draws, method="tail")),
+            "ess_per_second": float(arviz.ess(draws, method="bulk")) / seconds if seconds > 0 else math.nan,
+            "iact": draws.size / ess_mean,
+            "mcse_over_sd": 100 / math.sqrt(ess_mean),
+            "rhat": float(arviz.rhat(draws, method="split")) if draws.shape[0] > 1 else math.nan,
+        }
+    else:
+        names = ("ess_bulk", "ess_tail", "ess_per_second", "iact", "mcse_over_sd", "rhat")
+        row |= dict.fromkeys(names, math.nan)
+    return row
+
+
+def advise(data: InferenceData, summary: Mapping[str, Row] | None = None) -> list[str]:
+    """What is wrong with a run, if anything, each with what to do about it."""
+    rows = summarise(data) if summary is None else summary
+    chains, kept = data.posterior.sizes["chain"], data.posterior.sizes["draw"]
+    found: list[str] = []
+    if data.attrs.get("interrupted"):
+        found.append(f"The run was interrupted: {kept} draws a chain were kept. Run the same command again to go on.")
+    stuck = [name for name, row in rows.items() if not row["sd"] > 0]
+    if stuck:
+        found.append(
+            f"{_list(stuck)}: never moved. The proposals are too large or the start is far off; leave "
+            "the covariance out so that warm-up learns it, or give more warm-up."
+        )
+    split = {name: row["rhat"] for name, row in rows.items() if row["rhat"] > RHAT_LIMIT}
+    if split:
+        worst = max(split, key=lambda name: split[name])
+        found.append(
+            f"R-hat is above {RHAT_LIMIT} for {_list(split)} (worst: {worst}, {split[worst]:.3f}): the chains disagree. "
+            "Do not use these numbers; draw longer (--draws, --warmup), or check whether these parameters can be "
+            "identified at all."
+        )
+    few = {name: row["ess_bulk"] for name, row in rows.items() if row["ess_bulk"] < ESS_PER_CHAIN * chains}
+    if few:
+        worst = min(few, key=lambda name: few[name])
+        factor = math.ceil(ESS_PER_CHAIN * chains / max(few[worst], 1.0))
+        found.append(
+            f"Fewer than {ESS_PER_CHAIN} effective draws a chain for {_list(few)} (least: {worst}, {few[worst]:.0f} in "
+            f"all): about {factor} times as many draws are needed for this sampler."
+        )
+    if chains < 4:
+        found.append(f"Only {chains} chain{'s' * (chains > 1)}: R-hat says little; run at least 4.")
+    solves, failed = int(data.attrs.get("solves", 0)), int(data.attrs.get("failed_solves", 0))
+    if solves and failed / solves > FAILED_SHARE:
+        found.append(
+            f"{failed / solves:.0%} of the ODE solves failed: the posterior is cut off where they do. Narrow the priors, "
+            "or raise max_steps or loosen rtol under [solver]."
+        )
+    return found
+
+
+def _list(names: Mapping[str, float] | list[str]) -> str:
+    words = list(names)
+    return ", ".join(words[:6]) + (f" and {len(words) - 6} more" if len(words) > 6 else "")
+
+
+def acceptance(data: InferenceData) -> float:
+    """Share of proposals accepted after warm-up, over all chains."""
+    return float(np.mean(data.attrs["acceptance"]))
+
+
+def settings(data: InferenceData) -> dict:
+    return json.loads(data.attrs["settings"])

@@ -1,0 +1,53 @@
+"""Bundled problems: files that a user can read, run by name and copy."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from equifinal.errors import DataError, did_you_mean
+
+FOLDER = Path(__file__).parent
+
+# name: what it shows
+EXAMPLES = {
+    "si": "SI epidemic, simulated: four parameters, of which the data determine three combinations",
+    "hiv": "HIV in the blood, simulated: six parameters, of which only a product of two is determined",
+    "influenza": "Influenza in an English boarding school, 1978: SIR with a reporting fraction, real data",
+}
+
+
+def example_path(name: str) -> Path:
+    """The problem file of a bundled example."""
+    if name not in EXAMPLES:
+        raise DataError(f"there is no example '{name}'{did_you_mean(name, EXAMPLES)} (there are: {', '.join(EXAMPLES)})")
+    return FOLDER / f"{name}.toml"
+
+
+def find_problem(file_or_example: str) -> Path:
+    """A problem file by its path, or a bundled example by its name."""
+    path = Path(file_or_example)
+    if path.exists() or path.suffix:
+        return path
+    if file_or_example in EXAMPLES:
+        return example_path(file_or_example)
+    hint = did_you_mean(file_or_example, EXAMPLES)
+    raise DataError(f"'{file_or_example}' is neither a file nor an example{hint} (examples: {', '.join(EXAMPLES)})")
+
+
+def copy_example(name: str, folder: str | Path) -> list[Path]:
+    """Copy an example's files out; files that are already there are left alone, with an error."""
+    source = example_path(name)
+    files = [source, *FOLDER.glob(f"{name}.csv")]
+    folder = Path(folder)
+    targets = [folder / file.name for file in files]
+    present = [str(target) for target in targets if target.exists()]
+    if present:
+        raise DataError(f"{', '.join(present)} already there; choose another folder with --to")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for file, target in zip(files, targets, strict=True):
+            shutil.copyfile(file, target)
+    except OSError as error:
+        raise DataError(f"cannot write to {folder}: {error.strerror or error}") from None
+    return targets

@@ -1,0 +1,203 @@
+"""How observations scatter around the model's output: five families, compiled likelihoods, and simulation.
+
+With m the model's output and y an observation,
+
+    normal             y ~ N(m, s^2),            s^2 = sd^2 + (relative m)^2
+    student-t          y ~ m + s t_df,           s^2 = scale^2 + (relative m)^2
+    lognormal          log y ~ N(log m, sdlog^2)
+    poisson            y ~ Poisson(m)
+    negative-binomial  y has mean m and variance m + overdispersion m^2
+
+Every argument is a number or the name of a parameter.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from equifinal.errors import DataError, did_you_mean
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.int64]
+
+NORMAL, STUDENT, LOGNORMAL, POISSON, NEGATIVE_BINOMIAL = range(5)
+# what each argument is to the compiled functions: additive scale, relative scale, shape
+SLOTS = {"sd": 0, "scale": 0, "sdlog": 0, "relative": 1, "df": 2, "overdispersion": 2}
+
+
+@dataclass(frozen=True)
+class Family:
+    code: int
+    arguments: tuple[str, ...]
+    required: tuple[tuple[str, ...], ...]  # of each group at least one must be given
+
+
+FAMILIES: dict[str, Family] = {
+    "normal": Family(NORMAL, ("sd", "relative"), (("sd", "relative"),)),
+    "student-t": Family(STUDENT, ("df", "scale", "relative"), (("df",), ("scale", "relative"))),
+    "lognormal": Family(LOGNORMAL, ("sdlog",), (("sdlog",),)),
+    "poisson": Family(POISSON, (), ()),
+    "negative-binomial": Family(NEGATIVE_BINOMIAL, ("overdispersion",), (("overdispersion",),)),
+}
+COUNTS = (POISSON, NEGATIVE_BINOMIAL)
+
+
+@dataclass(frozen=True)
+class Noise:
+    """A noise family with its arguments; build it with `noise`."""
+
+    family: str
+    arguments: Mapping[str, float | str] = field(default_factory=dict)
+
+    @property
+    def code(self) -> int:
+        return FAMILIES[self.family].code
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """Names of the arguments that are estimated."""
+        return tuple(value for value in self.arguments.values() if isinstance(value, str))
+
+    def __str__(self) -> str:
+        shown = ", ".join(
+            f"{name} = {value if isinstance(value, str) else format(value, 'g')}" for name, value in self.arguments.items()
+        )
+        return f"{self.family}({shown})" if shown else self.family
+
+    def check_values(self, values: Array, output: str) -> None:
+        """Refuse observations that the family gives no probability to."""
+        seen = values[~np.isnan(values)]
+        if self.code in COUNTS and ((seen < 0) | (seen != np.round(seen))).any():
+            bad = seen[(seen < 0) | (seen != np.round(seen))][0]
+            raise DataError(f"output '{output}' has {self.family} noise, so its data must be counts; found {bad:g}")
+        if self.code == LOGNORMAL and (seen <= 0).any():
+            raise DataError(f"output '{output}' has lognormal noise, so its data must be positive; found {seen[seen <= 0][0]:g}")
+
+
+def noise(family: str, **arguments: float | str) -> Noise:
+    """Noise by name: ``noise("normal", sd=5)``, ``noise("negative-binomial", overdispersion="phi")``."""
+    aliases = {"student_t": "student-t", "t": "student-t", "negative_binomial": "negative-binomial", "gaussian": "normal"}
+    name = aliases.get(family, family)
+    if name not in FAMILIES:
+        raise DataError(f"unknown noise family '{family}'{did_you_mean(str(family), FAMILIES)} (known: {', '.join(FAMILIES)})")
+    rules = FAMILIES[name]
+    for argument, value in arguments.items():
+        if argument not in rules.arguments:
+            hint = did_you_mean(argument, rules.arguments)
+            takes = ", ".join(rules.arguments) or "no arguments"
+            raise DataError(f"{name} noise has no argument '{argument}'{hint} (it takes: {takes})")
+        if isinstance(value, str):
+            continue
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value) or value <= 0:
+            raise DataError(f"{name} noise: '{argument}' must be a positive number or the name of a parameter, not {value!r}")
+    for group in rules.required:
+        if not any(argument in arguments for argument in group):
+            raise DataError(f"{name} noise needs {' or '.join(repr(a) for a in group)}")
+    return Noise(name, {k: v if isinstance(v, str) else float(v) for k, v in arguments.items()})
+
+
+# --- compiled -----------------------------------------------------------------------------------------------------------
+
+
+@numba.njit(cache=True, error_model="numpy")
+def log_density(code: int, y: float, m: float, additive: float, relative: float, shape: float) -> float:
+    """log p(y | m) of one observation; minus infinity where the family is not defined."""
+    if not math.isfinite(m):
+        return -np.inf
+    if code <= STUDENT:
+        s = math.sqrt(additive * additive + relative * relative * m * m)
+        if not s > 0.0 or not math.isfinite(s):
+            return -np.inf
+        z = (y - m) / s
+        if code == NORMAL:
+            return -0.5 * z * z - math.log(s) - 0.5 * math.log(2.0 * math.pi)
+        if not shape > 0.0:
+            return -np.inf
+        constant = math.lgamma(0.5 * (shape + 1.0)) - math.lgamma(0.5 * shape) - 0.5 * math.log(shape * math.pi)
+        return constant - math.log(s) - 0.5 * (shape + 1.0) * math.log1p(z * z / shape)
+    if code == LOGNORMAL:
+        if not (m > 0.0 and additive > 0.0):
+            return -np.inf
+        z = (math.log(y) - math.log(m)) / additive
+        return -0.5 * z * z - math.log(additive * y) - 0.5 * math.log(2.0 * math.pi)
+    if not m > 0.0:
+        # an expected count of zero allows only zero; rounding in the solver may put it just below
+        return 0.0 if y == 0.0 and m > -1e-6 else -np.inf
+    if code == POISSON:
+        return y * math.log(m) - m - math.lgamma(y + 1.0)
+    if not (shape > 0.0 and math.isfinite(shape)):
+        return -np.inf
+    am = shape * m
+    if shape < 1e-8:  # the limit, where differences of lgamma would lose all digits
+        return y * math.log(m) - m - math.lgamma(y + 1.0)
+    k = 1.0 / shape
+    ratio = math.lgamma(y + k) - math.lgamma(k) - math.lgamma(y + 1.0)
+    return ratio + y * (math.log(am) - math.log1p(am)) - k * math.log1p(am)
+
+
+@numba.njit(cache=True, error_model="numpy", nogil=True)
+def log_likelihood(
+    outputs: NDArray[np.float64],
+    theta: Array,
+    y: Array,
+    where: Indices,
+    codes: Indices,
+    slots: Indices,
+    fixed: Array,
+    pointwise: Array,
+) -> Array:
+    """The log likelihood of each lane.
+
+    Parameters
+    ----------
+    outputs
+        (lanes, times, outputs), from the solver.
+    theta
+        (lanes, parameters).
+    y, where, codes, slots, fixed
+        A row an observation: its value; its output, time and previous time (-1: not an increment); its family; and
+        for each of three arguments the parameter it is (-1: the number in ``fixed``).
+    pointwise
+        (lanes, observations) to be filled, or of size zero.
+    """
+    lanes = outputs.shape[0]
+    total = np.zeros(lanes)
+    keep = pointwise.size > 0
+    arguments = np.zeros(3)
+    for i in range(lanes):
+        for j in range(y.size):
+            m = outputs[i, where[j, 1], where[j, 0]]
+            if where[j, 2] >= 0:
+                m -= outputs[i, where[j, 2], where[j, 0]]
+            for k in range(3):
+                arguments[k] = theta[i, slots[j, k]] if slots[j, k] >= 0 else fixed[j, k]
+            value = log_density(codes[j], y[j], m, arguments[0], arguments[1], arguments[2])
+            total[i] += value
+            if keep:
+                pointwise[i, j] = value
+    return total
+
+
+def simulate_observation(
+    code: int, m: Array, additive: Array, relative: Array, shape: Array, rng: np.random.Generator
+) -> Array:
+    """Draw observations around outputs m; NaN where the family is not defined there."""
+    m = np.asarray(m, float)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        if code in (NORMAL, STUDENT):
+            s = np.sqrt(additive**2 + (relative * m) ** 2)
+            z = rng.standard_normal(m.shape) if code == NORMAL else rng.standard_t(shape, m.shape)
+            return m + s * z
+        if code == LOGNORMAL:
+            return np.exp(np.log(m) + additive * rng.standard_normal(m.shape))
+        usable = np.isfinite(m) & (m > -1e-6)
+        mean = np.where(usable, np.clip(m, 0.0, 1e15), 0.0)
+        if code == NEGATIVE_BINOMIAL:
+            mean = rng.gamma(1.0 / np.asarray(shape), np.asarray(shape) * mean)
+        return np.where(usable, rng.poisson(mean).astype(float), np.nan)

@@ -1,0 +1,237 @@
+"""The posterior: log prior and log likelihood in batches, in parameters theta and in sampling coordinates u.
+
+With u = t(theta), one monotone map a parameter, the density that samplers see is
+
+    log pi(u) = log L(theta) + log p(theta) + log |dtheta/du|,   theta = t^-1(u).
+
+A lane whose solve fails has log likelihood minus infinity and is counted; a lane outside the prior's support costs no
+solve. What is computed for a lane never depends on the other lanes of the batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from equifinal import noise, ode
+from equifinal.data import Experiment
+from equifinal.expression import evaluate
+from equifinal.prior import from_theta, log_prior, prior_table, to_theta
+from equifinal.problem import Problem, SolverSettings
+
+Array = NDArray[np.float64]
+_NOTHING = np.empty((0, 0))
+
+
+class Likelihood(NamedTuple):
+    """log likelihood of each lane, how many ODE solves it took, and how many of them failed."""
+
+    values: Array
+    solves: NDArray[np.int64]
+    failures: NDArray[np.int64]
+
+
+class Evaluation(NamedTuple):
+    """A batch evaluated in sampling coordinates; ``log_prior`` contains log |dtheta/du|."""
+
+    log_prior: Array
+    log_likelihood: Array
+    solves: NDArray[np.int64]
+    failures: NDArray[np.int64]
+
+
+class Posterior:
+    """The posterior of a complete `Problem`. Pickling it sends the problem and compiles anew (once) on the other side.
+
+    Parameters
+    ----------
+    problem
+        Raises `DataError` naming everything that is missing, if something is.
+    """
+
+    def __init__(self, problem: Problem):
+        problem.require_complete()
+        self.problem = problem
+        self.parameters = problem.parameters
+        self.dimension = len(self.parameters)
+        self.table = prior_table([problem.priors[name] for name in self.parameters])
+        self.arms = tuple(Arm(experiment, self.parameters, problem.solver) for experiment in problem.experiments)
+
+    def __reduce__(self):
+        return _remembered, (self.problem,)
+
+    @property
+    def compile_seconds(self) -> float:
+        return sum(arm.system.compile_seconds for arm in self.arms)
+
+    # --- coordinates ---
+
+    def to_theta(self, u: Array) -> Array:
+        return to_theta(_batch(u), self.table)[0]
+
+    def to_coordinates(self, theta: Array) -> Array:
+        return from_theta(_batch(theta), self.table)
+
+    # --- densities ---
+
+    def log_prior(self, theta: Array) -> Array:
+        """log p(theta) of each row."""
+        return log_prior(_batch(theta), self.table)
+
+    def log_likelihood(self, theta: Array) -> Likelihood:
+        """log L(theta) of each row."""
+        theta = _batch(theta)
+        lanes = theta.shape[0]
+        total, failures = np.zeros(lanes), np.zeros(lanes, np.int64)
+        for arm in self.arms:
+            outputs, status = arm.outputs(theta)
+            total += arm.log_likelihood(outputs, theta, _NOTHING)
+            failures += status != 0
+        # a NaN would be a silent hole: what cannot be evaluated has no likelihood
+        total[(failures > 0) | np.isnan(total)] = -np.inf
+        return Likelihood(total, np.full(lanes, len(self.arms)), failures)
+
+    def pointwise(self, theta: Array) -> Mapping[tuple[str, str], Array]:
+        """Log likelihood of every observation: for each (experiment, output) an array (lanes, observations)."""
+        theta = _batch(theta)
+        found: dict[tuple[str, str], Array] = {}
+        for arm in self.arms:
+            outputs, _ = arm.outputs(theta)
+            values = np.empty((theta.shape[0], arm.experiment.size))
+            arm.log_likelihood(outputs, theta, values)
+            start = 0
+            for entry in arm.experiment.observations:
+                stop = start + entry.values.size
+                found[arm.experiment.name, entry.output] = values[:, start:stop]
+                start = stop
+        return found
+
+    def evaluate(self, u: Array) -> Evaluation:
+        """Log prior and log likelihood in sampling coordinates; no solve is spent outside the prior's support."""
+        u = _batch(u)
+        theta, log_jacobian = to_theta(u, self.table)
+        prior = log_prior(theta, self.table) + log_jacobian
+        inside = np.isfinite(prior)
+        if inside.all():
+            return Evaluation(prior, *self.log_likelihood(theta))
+        prior[~inside] = -np.inf
+        likelihood = np.full(u.shape[0], -np.inf)
+        solves, failures = np.zeros(u.shape[0], np.int64), np.zeros(u.shape[0], np.int64)
+        if inside.any():
+            likelihood[inside], solves[inside], failures[inside] = self.log_likelihood(theta[inside])
+        return Evaluation(prior, likelihood, solves, failures)
+
+    # --- around it ---
+
+    def sample_prior(self, rng: np.random.Generator, size: int) -> Array:
+        """Draws of theta from the prior, one a row."""
+        priors = [self.problem.priors[name] for name in self.parameters]
+        uniforms = rng.random((size, self.dimension))
+        return np.column_stack([p.quantile(uniforms[:, j]) for j, p in enumerate(priors)])
+
+    def quantities(self, theta: Array) -> Mapping[str, Array]:
+        """Quantities of interest at each row; where one divides by zero it is infinite or NaN."""
+        theta = _batch(theta)
+        values = {name: theta[:, j] for j, name in enumerate(self.parameters)}
+        values |= {name: float(value) for name, value in self.problem.model.constants.items()}
+        with np.errstate(all="ignore"):
+            found = {name: evaluate(e, values, float) for name, e in self.problem.quantities.items()}
+        return {name: np.broadcast_to(np.asarray(v, float), theta.shape[:1]).copy() for name, v in found.items()}
+
+
+_memory: dict[str, Posterior] = {}
+
+
+def _remembered(problem: Problem) -> Posterior:
+    """One posterior a problem in this process, so that workers compile it once."""
+    key = problem.fingerprint()
+    if key not in _memory:
+        _memory[key] = Posterior(problem)
+    return _memory[key]
+
+
+def _batch(rows: Array) -> Array:
+    return np.atleast_2d(np.ascontiguousarray(rows, dtype=np.float64))
+
+
+class Arm:
+    """One experiment, compiled: its solver, its observations as arrays."""
+
+    def __init__(self, experiment: Experiment, parameters: tuple[str, ...], solver: SolverSettings):
+        self.experiment = experiment
+        self.solver = solver
+        model = experiment.model
+        used = tuple(name for name in parameters if name in model.parameters)
+        self.columns = np.array([parameters.index(name) for name in used], dtype=np.int64)
+        self.system = ode.compile_system(model, used)
+        self.constants = np.array([float(value) for value in model.constants.values()])
+        self.times = experiment.grid()
+        self.inputs = known_inputs(experiment)
+        self._arrange_observations(parameters)
+
+    def _arrange_observations(self, parameters: tuple[str, ...]) -> None:
+        entries = self.experiment.observations
+        outputs = self.experiment.model.outputs
+        where, codes, slots, fixed = [], [], [], []
+        for entry in entries:
+            slot, number = np.full(3, -1, np.int64), np.zeros(3)
+            for argument, value in entry.noise.arguments.items():
+                if isinstance(value, str):
+                    slot[noise.SLOTS[argument]] = parameters.index(value)
+                else:
+                    number[noise.SLOTS[argument]] = value
+            at = np.searchsorted(self.times, entry.times)
+            previous = np.where(np.isnan(entry.previous), -1, np.searchsorted(self.times, entry.previous))
+            where.append(np.column_stack([np.full_like(at, outputs.index(entry.output)), at, previous]))
+            codes.append(np.full(at.size, entry.noise.code))
+            slots.append(np.tile(slot, (at.size, 1)))
+            fixed.append(np.tile(number, (at.size, 1)))
+        self.y = np.concatenate([entry.values for entry in entries])
+        self.where = np.concatenate(where).astype(np.int64)
+        self.codes = np.concatenate(codes).astype(np.int64)
+        self.slots = np.concatenate(slots).astype(np.int64)
+        self.fixed = np.concatenate(fixed)
+
+    def arguments(self, theta: Array) -> Array:
+        """What the solver takes: the model's parameters, then its constants."""
+        p = np.empty((theta.shape[0], self.columns.size + self.constants.size))
+        p[:, : self.columns.size] = theta[:, self.columns]
+        p[:, self.columns.size :] = self.constants
+        return p
+
+    @cached_property
+    def _settings(self) -> dict:
+        s = self.solver
+        return {"rtol": s.rtol, "atol": s.atol, "max_steps": s.max_steps, "method": s.method, "inputs": self.inputs}
+
+    def outputs(self, theta: Array) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """The outputs at the times of the data, (lanes, times, outputs), and the status of each solve."""
+        found = ode.simulate(self.system, self.arguments(theta), self.times, **self._settings)
+        return found.outputs, found.status
+
+    def log_likelihood(self, outputs: NDArray[np.float64], theta: Array, pointwise: Array) -> Array:
+        return noise.log_likelihood(
+            outputs, theta, self.y, self.where, self.codes, self.slots, self.fixed, pointwise
+        )
+
+
+def known_inputs(experiment: Experiment) -> ode.Inputs | None:
+    """All inputs of an experiment on one set of breaks."""
+    names = experiment.model.inputs
+    if not names:
+        return None
+    series = [experiment.inputs[name] for name in names]
+    breaks = np.unique(np.concatenate([[0.0], *(s.times for s in series)]))
+    values, slopes = np.empty((breaks.size, len(names))), np.zeros((breaks.size, len(names)))
+    for j, s in enumerate(series):
+        if s.interpolation == "step":
+            at = np.clip(np.searchsorted(s.times, breaks, side="right") - 1, 0, None)
+            values[:, j] = s.values[at]
+        else:
+            values[:, j] = np.interp(breaks, s.times, s.values)
+            slopes[:-1, j] = np.diff(values[:, j]) / np.diff(breaks)
+    return ode.Inputs(breaks, values, slopes)

@@ -1,0 +1,73 @@
+"""How a run shows itself: a bar in a terminal, a line now and then in a pipe, nothing on request; always on stderr."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Protocol
+
+from equifinal.samplers.run import RunSettings, Update
+
+LINE_SECONDS = 5.0
+
+
+class Display(Protocol):
+    def __call__(self, update: Update, /) -> None: ...
+
+
+def _phase(update: Update) -> str:
+    return "warm-up" if update.iteration <= update.settings.warmup else "sampling"
+
+
+def _facts(update: Update) -> str:
+    facts = [] if update.acceptance != update.acceptance else [f"accepted {update.acceptance:.0%}"]
+    return ", ".join([*facts, f"{update.failures:,} of {update.solves:,} solves failed"])
+
+
+@contextmanager
+def show_progress(settings: RunSettings, enabled: bool = True) -> Iterator[Display | None]:
+    """A callback for `run`, drawn as fits where stderr goes."""
+    if not enabled:
+        yield None
+    elif sys.stderr.isatty():
+        with _bar(settings) as display:
+            yield display
+    else:
+        yield _Lines()
+
+
+@contextmanager
+def _bar(settings: RunSettings) -> Iterator[Display]:
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("{task.description:<9}"),
+        BarColumn(bar_width=30),
+        TextColumn("{task.percentage:>3.0f}%"),
+        TextColumn("{task.fields[facts]}"),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True)) as bar:
+        task = bar.add_task("warm-up", total=settings.iterations, facts="")
+
+        def display(update: Update) -> None:
+            bar.update(task, completed=update.iteration, description=_phase(update), facts=_facts(update))
+
+        yield display
+
+
+class _Lines:
+    def __init__(self) -> None:
+        self.last = time.perf_counter()
+
+    def __call__(self, update: Update) -> None:
+        done = update.iteration >= update.settings.iterations
+        if done or time.perf_counter() - self.last > LINE_SECONDS:
+            self.last = time.perf_counter()
+            share = update.iteration / update.settings.iterations
+            print(f"{_phase(update)} {share:.0%}: {_facts(update)}", file=sys.stderr, flush=True)

@@ -1,0 +1,201 @@
+"""Draws to ArviZ `InferenceData` and to netCDF, and back; and `sample`, the way from a problem to a result.
+
+Groups: ``posterior`` (parameters and quantities of interest), ``sample_stats``, ``log_likelihood`` (a variable an
+output, pointwise), ``observed_data``. Everything needed to doubt or repeat the run stands in the attributes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from concurrent.futures import Executor
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from equifinal.errors import DataError, SamplingError
+from equifinal.posterior import Posterior
+from equifinal.problem import Problem
+from equifinal.progress import show_progress
+from equifinal.samplers.run import Draws, RunSettings, Update, run
+
+if TYPE_CHECKING:
+    from arviz import InferenceData
+
+VERSIONS = ("equifinal", "numpy", "scipy", "numba", "arviz")
+POINTWISE_BATCH = 20_000
+
+
+def sample(
+    problem: Problem,
+    *,
+    sampler: str | None = None,
+    chains: int | None = None,
+    warmup: int | None = None,
+    draws: int | None = None,
+    thin: int | None = None,
+    seed: int | None = None,
+    options: Mapping[str, Any] | None = None,
+    executor: Executor | None = None,
+    progress: bool | Callable[[Update], None] = True,
+    checkpoint: str | Path | None = None,
+) -> InferenceData:
+    """Sample the posterior of a problem.
+
+    Arguments left out are taken from the problem's ``[sampling]`` table, else from the defaults of `RunSettings`.
+
+    Parameters
+    ----------
+    sampler, chains, warmup, draws, thin, seed, options
+        See `RunSettings`.
+    executor
+        Any `concurrent.futures.Executor` (or dask client) to run chains in; the draws do not depend on it.
+    progress
+        Show progress on stderr, or a function to be called with an `Update`.
+    checkpoint
+        A file that lets a killed run be taken up again.
+
+    Returns
+    -------
+    arviz.InferenceData
+        If interrupted by Ctrl-C, with what was drawn so far and the attribute ``interrupted = 1``.
+    """
+    asked = {
+        "sampler": sampler,
+        "chains": chains,
+        "warmup": warmup,
+        "draws": draws,
+        "thin": thin,
+        "seed": seed,
+        "options": options,
+    }
+    settings = run_settings(problem, asked)
+    posterior = Posterior(problem)
+    if callable(progress):
+        made = run(posterior, settings, executor=executor, progress=progress, checkpoint=checkpoint)
+    else:
+        with show_progress(settings, progress) as display:
+            made = run(posterior, settings, executor=executor, progress=display, checkpoint=checkpoint)
+    return to_inference_data(posterior, made)
+
+
+def run_settings(problem: Problem, asked: Mapping[str, Any]) -> RunSettings:
+    """Settings asked for, else the problem's own, else the defaults."""
+    chosen = dict(problem.sampling) | {key: value for key, value in asked.items() if value is not None}
+    if not isinstance(chosen.get("options", {}), Mapping):
+        raise DataError(f"sampling options must be a table, not {chosen['options']!r}")
+    return RunSettings(**chosen)
+
+
+def to_inference_data(posterior: Posterior, draws: Draws) -> InferenceData:
+    """The draws with their quantities of interest, pointwise log likelihood and observed data."""
+    import arviz
+
+    chains, kept, d = draws.theta.shape
+    if kept == 0:
+        raise SamplingError("the run was stopped during warm-up, before anything was drawn")
+    flat = draws.theta.reshape(-1, d)
+    parameters = {name: draws.theta[:, :, j] for j, name in enumerate(draws.parameters)}
+    quantities = {k: v.reshape(chains, kept) for k, v in posterior.quantities(flat).items()}
+    pointwise = {k: v.reshape(chains, kept, -1) for k, v in _pointwise(posterior, flat).items()}
+    observed, dims, coords = _observed(posterior.problem)
+    chunk = draws.chunk
+    density = posterior.log_prior(flat).reshape(chains, kept) + chunk.log_likelihood
+    return arviz.from_dict(
+        posterior=parameters | quantities,
+        sample_stats={
+            "lp": density,
+            "log_likelihood": chunk.log_likelihood,
+            "acceptance_rate": chunk.acceptance,
+        },
+        log_likelihood=pointwise,
+        observed_data=observed,
+        dims=dims,
+        coords=coords,
+        attrs=_attributes(posterior, draws),
+    )
+
+
+def _label(problem: Problem, experiment: str, output: str) -> str:
+    return output if len(problem.experiments) == 1 else f"{output} [{experiment}]"
+
+
+def _pointwise(posterior: Posterior, theta: np.ndarray) -> dict[str, np.ndarray]:
+    # a rejected proposal repeats the draw before it: each is solved once
+    fresh = np.ones(theta.shape[0], bool)
+    fresh[1:] = (theta[1:] != theta[:-1]).any(axis=1)
+    distinct, source = theta[fresh], np.cumsum(fresh) - 1
+    parts = [posterior.pointwise(distinct[i : i + POINTWISE_BATCH]) for i in range(0, len(distinct), POINTWISE_BATCH)]
+    return {
+        _label(posterior.problem, *key): np.concatenate([part[key] for part in parts])[source] for key in parts[0]
+    }
+
+
+def _observed(problem: Problem) -> tuple[dict[str, np.ndarray], dict[str, list[str]], dict[str, np.ndarray]]:
+    values, dims, coords = {}, {}, {}
+    for experiment in problem.experiments:
+        for entry in experiment.observations:
+            label = _label(problem, experiment.name, entry.output)
+            values[label] = entry.values
+            dims[label] = [f"{label} time"]
+            coords[f"{label} time"] = entry.times
+    return values, dims, coords
+
+
+def _attributes(posterior: Posterior, draws: Draws) -> dict[str, Any]:
+    settings = draws.settings
+    return {
+        "sampler": settings.sampler,
+        "seed": int(settings.seed),
+        "settings": json.dumps(
+            {
+                "chains": settings.chains,
+                "warmup": settings.warmup,
+                "draws": settings.draws,
+                "thin": settings.thin,
+                "options": dict(settings.options),
+                "solver": vars(posterior.problem.solver),
+            },
+            default=str,
+        ),
+        "problem": posterior.problem.name,
+        "fingerprint": posterior.problem.fingerprint(),
+        "parameters": json.dumps(draws.parameters),
+        "quantities": json.dumps(list(posterior.problem.quantities)),
+        "solves": int(draws.tally.solves.sum()),
+        "warmup_solves": int(draws.tally.warmup_solves.sum()),
+        "failed_solves": int(draws.tally.failures.sum()),
+        "acceptance": [float(a) for a in draws.acceptance],
+        "compile_seconds": float(posterior.compile_seconds),
+        "warmup_seconds": float(draws.warmup_seconds),
+        "sampling_seconds": float(draws.sampling_seconds),
+        "interrupted": int(draws.interrupted),
+        "versions": json.dumps({name: version(name) for name in VERSIONS}),
+    }
+
+
+def save(data: InferenceData, path: str | Path) -> Path:
+    """Write netCDF in one stroke: the file is either whole or as it was before."""
+    path = Path(path)
+    temporary = path.with_name(path.name + f".{os.getpid()}.part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        data.to_netcdf(str(temporary), engine="h5netcdf")
+        os.replace(temporary, path)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise DataError(f"cannot write {path}: {error.strerror or error}") from None
+    return path
+
+
+def load(path: str | Path) -> InferenceData:
+    """Read results back."""
+    import arviz
+
+    try:
+        return arviz.from_netcdf(str(path), engine="h5netcdf")
+    except (OSError, ValueError, KeyError) as error:
+        raise DataError(f"cannot read results from {path}: {error}") from None

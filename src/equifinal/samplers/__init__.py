@@ -1,0 +1,1 @@
+"""Samplers: one algorithm a module, each with a state, `init` and `step`; `run` drives them."""

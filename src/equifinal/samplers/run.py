@@ -1,0 +1,357 @@
+"""Chains from start to draws: whatever the sampler, the executor and the interruptions, a seed gives the same draws.
+
+The work is cut into segments. A segment is a pure function of (state, generators, iteration), so that it can run in
+this process, in a thread, in a spawned process or on a cluster; so that a checkpoint between two segments holds all
+there is to know; and so that an interrupt loses at most the segment under way. How long a segment is, and how chains
+are grouped, changes nothing in the draws: every chain has its own generator, spawned from the seed by its index.
+"""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from equifinal.errors import DataError, EquifinalError, SamplingError, did_you_mean
+from equifinal.posterior import Posterior
+from equifinal.samplers import random_walk
+from equifinal.samplers.checkpoint import Checkpoint, Saved
+
+Array = NDArray[np.float64]
+
+SAMPLERS: dict[str, ModuleType] = {"random-walk": random_walk}
+SEGMENT_SECONDS = 0.2  # long enough to hide the cost of handing work over, short enough for a lively progress bar
+CHECKPOINT_SECONDS = 5.0
+START_DRAWS, START_ROUNDS = 50, 20
+
+
+@dataclass(frozen=True)
+class RunSettings:
+    """What determines the draws, besides the posterior.
+
+    Attributes
+    ----------
+    sampler
+        Name of the sampler.
+    chains, warmup, draws, thin
+        Chains; iterations thrown away while the sampler adapts; iterations kept for each chain, and every how many
+        iterations one is kept (so that a chain runs warmup + draws * thin iterations).
+    seed
+        A whole number; the same seed gives the same draws.
+    options
+        Settings of the sampler itself.
+    """
+
+    sampler: str = "random-walk"
+    chains: int = 4
+    warmup: int = 5000
+    draws: int = 10_000
+    thin: int = 1
+    seed: int = 0
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.sampler not in SAMPLERS:
+            hint = did_you_mean(str(self.sampler), SAMPLERS)
+            raise DataError(f"unknown sampler '{self.sampler}'{hint} (known: {', '.join(SAMPLERS)})")
+        for name, least in (("chains", 1), ("warmup", 0), ("draws", 1), ("thin", 1), ("seed", 0)):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+                raise DataError(f"sampling setting '{name}' must be a whole number of at least {least}, not {value!r}")
+        self.sampler_settings()
+
+    def sampler_settings(self) -> Any:
+        fields = SAMPLERS[self.sampler].Settings.__dataclass_fields__
+        for name in self.options:
+            if name not in fields:
+                hint = did_you_mean(name, fields)
+                raise DataError(f"sampler '{self.sampler}' has no option '{name}'{hint} (it has: {', '.join(fields)})")
+        return SAMPLERS[self.sampler].Settings(**self.options)
+
+    @property
+    def iterations(self) -> int:
+        return self.warmup + self.draws * self.thin
+
+
+class Chunk(NamedTuple):
+    """What some iterations of some chains gave. First axis the chain, second the draw."""
+
+    position: Array
+    log_prior: Array
+    log_likelihood: Array
+    acceptance: Array
+
+    @staticmethod
+    def join(chunks: Sequence[Chunk], axis: int) -> Chunk:
+        return Chunk(*(np.concatenate(parts, axis=axis) for parts in zip(*chunks, strict=True)))
+
+
+class Tally(NamedTuple):
+    """Counts over all iterations, a number a chain; acceptance is summed over the sampling phase only."""
+
+    solves: NDArray[np.int64]
+    failures: NDArray[np.int64]
+    accepted: NDArray[np.int64]
+    warmup_solves: NDArray[np.int64]
+
+    def plus(self, other: Tally) -> Tally:
+        return Tally(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
+
+
+class Segment(NamedTuple):
+    state: Any
+    rngs: list[np.random.Generator]
+    chunk: Chunk
+    tally: Tally
+
+
+@dataclass(frozen=True, eq=False)
+class Draws:
+    """A finished or interrupted run."""
+
+    settings: RunSettings
+    parameters: tuple[str, ...]
+    theta: Array  # (chains, draws, parameters)
+    chunk: Chunk
+    tally: Tally
+    warmup_seconds: float
+    sampling_seconds: float
+    interrupted: bool = False
+    resumed_at: int | None = None
+
+    @property
+    def acceptance(self) -> Array:
+        """Share of accepted proposals of each chain after warm-up."""
+        return self.tally.accepted / max(1, self.chunk.position.shape[1] * self.settings.thin)
+
+
+@dataclass(frozen=True)
+class Update:
+    """What a progress display is told after each segment."""
+
+    iteration: int
+    settings: RunSettings
+    acceptance: float
+    solves: int
+    failures: int
+
+
+def advance(
+    posterior: Posterior,
+    settings: RunSettings,
+    state: Any,
+    rngs: list[np.random.Generator],
+    iteration: int,
+    count: int,
+) -> Segment:
+    """Run ``count`` iterations from ``iteration`` on for all chains of ``state``."""
+    sampler, options = SAMPLERS[settings.sampler], settings.sampler_settings()
+    rngs = [copy.deepcopy(rng) for rng in rngs]  # an interrupted segment must leave no trace
+    chains = len(rngs)
+    kept: list[tuple[Any, Array]] = []
+    solves, failures, accepted, warm = (np.zeros(chains, np.int64) for _ in range(4))
+    for now in range(iteration, iteration + count):
+        state, info = sampler.step(posterior, state, rngs, options, now, settings.warmup)
+        solves += info.solves
+        failures += info.failures
+        if now < settings.warmup:
+            warm += info.solves
+            continue
+        accepted += info.accepted
+        if (now - settings.warmup + 1) % settings.thin == 0:
+            kept.append((state, info.acceptance))
+    d = posterior.dimension
+    chunk = Chunk(
+        position=np.stack([s.position for s, _ in kept], axis=1) if kept else np.empty((chains, 0, d)),
+        log_prior=np.stack([s.log_prior for s, _ in kept], axis=1) if kept else np.empty((chains, 0)),
+        log_likelihood=np.stack([s.log_likelihood for s, _ in kept], axis=1) if kept else np.empty((chains, 0)),
+        acceptance=np.stack([a for _, a in kept], axis=1) if kept else np.empty((chains, 0)),
+    )
+    return Segment(state, rngs, chunk, Tally(solves, failures, accepted, warm))
+
+
+def find_start(posterior: Posterior, rng: np.random.Generator) -> Array:
+    """The first of many prior draws with a finite posterior density, in sampling coordinates."""
+    tried = failed = 0
+    for _ in range(START_ROUNDS):
+        candidates = posterior.to_coordinates(posterior.sample_prior(rng, START_DRAWS))
+        found = posterior.evaluate(candidates)
+        usable = np.flatnonzero(np.isfinite(found.log_prior + found.log_likelihood))
+        if usable.size:
+            return candidates[usable[0]]
+        tried += START_DRAWS
+        failed += int((found.failures > 0).sum())
+    raise SamplingError(
+        f"no starting point: none of {tried} prior draws has a finite posterior density ({failed} solves failed). "
+        "Check that the priors allow the data (positive outputs for counts and lognormal noise), that the units of "
+        "data and model agree, and try narrower priors; `equifinal simulate` shows what the priors imply"
+    )
+
+
+def spawn_generators(seed: int, chains: int) -> list[np.random.Generator]:
+    return [np.random.default_rng(child) for child in np.random.SeedSequence(seed).spawn(chains)]
+
+
+def run(
+    posterior: Posterior,
+    settings: RunSettings,
+    *,
+    executor: Executor | None = None,
+    progress: Callable[[Update], None] | None = None,
+    checkpoint: str | Path | None = None,
+) -> Draws:
+    """Run chains to their end, or until interrupted.
+
+    Parameters
+    ----------
+    executor
+        Anything with ``submit`` that returns futures: threads, processes, a dask client. Left out, all chains advance
+        together here, and their ODE solves share the machine's cores as threads.
+    progress
+        Called after every segment.
+    checkpoint
+        A file to save the run's state in from time to time. If it holds a run of this same posterior and these same
+        settings, that run is taken up where it stopped; its draws end the same as if it had never stopped.
+    """
+    store = Checkpoint(Path(checkpoint), _identity(posterior, settings)) if checkpoint else None
+    saved = store.load() if store else None
+    under_way = _Run(posterior, settings, store, _restore(settings, saved) if saved else _begin(posterior, settings))
+    interrupted = False
+    try:
+        under_way.finish(executor, progress)
+    except KeyboardInterrupt:
+        interrupted = True
+        under_way.save()
+    end = under_way.now
+    chunk = Chunk.join(end.chunks, axis=1)
+    chains, kept, d = chunk.position.shape
+    return Draws(
+        settings=settings,
+        parameters=posterior.parameters,
+        theta=posterior.to_theta(chunk.position.reshape(-1, d)).reshape(chains, kept, d),
+        chunk=chunk,
+        tally=end.tally,
+        warmup_seconds=end.warmup_seconds,
+        sampling_seconds=end.sampling_seconds,
+        interrupted=interrupted,
+        resumed_at=saved.numbers["iteration"] if saved else None,
+    )
+
+
+def _identity(posterior: Posterior, settings: RunSettings) -> str:
+    return f"{posterior.problem.fingerprint()} {settings!r}"
+
+
+class Snapshot(NamedTuple):
+    """Everything about a run between two segments."""
+
+    iteration: int
+    state: Any
+    rngs: list[np.random.Generator]
+    tally: Tally
+    chunks: tuple[Chunk, ...]
+    warmup_seconds: float = 0.0
+    sampling_seconds: float = 0.0
+
+
+def _begin(posterior: Posterior, settings: RunSettings) -> Snapshot:
+    rngs = spawn_generators(settings.seed, settings.chains)
+    positions = np.stack([find_start(posterior, rng) for rng in rngs])
+    state = SAMPLERS[settings.sampler].init(posterior, positions, settings.sampler_settings())
+    nothing = advance(posterior, settings, state, rngs, 0, 0)
+    return Snapshot(0, state, rngs, nothing.tally, (nothing.chunk,))
+
+
+def _restore(settings: RunSettings, saved: Saved) -> Snapshot:
+    state = SAMPLERS[settings.sampler].State(**saved.group("state"))
+    tally, chunk = Tally(**saved.group("tally")), Chunk(**saved.group("chunk"))
+    return Snapshot(state=state, rngs=saved.generators(), tally=tally, chunks=(chunk,), **saved.numbers)
+
+
+class _Run:
+    """The mutable middle of `run`. ``now`` is replaced in one assignment, so an interrupt never finds it half new."""
+
+    def __init__(self, posterior: Posterior, settings: RunSettings, store: Checkpoint | None, start: Snapshot):
+        self.posterior, self.settings, self.store = posterior, settings, store
+        self.now = start
+
+    def save(self) -> None:
+        if self.store is None:
+            return
+        now = self.now
+        self.now = now = now._replace(chunks=(Chunk.join(now.chunks, axis=1),))
+        self.store.save(
+            groups={"state": now.state._asdict(), "tally": now.tally._asdict(), "chunk": now.chunks[0]._asdict()},
+            rngs=now.rngs,
+            numbers={name: getattr(now, name) for name in ("iteration", "warmup_seconds", "sampling_seconds")},
+        )
+
+    def finish(self, executor: Executor | None, progress: Callable[[Update], None] | None) -> None:
+        pace = 10  # iterations a segment, adjusted to the clock
+        saved_at, save_cost = time.perf_counter(), 0.0
+        warmup, iterations = self.settings.warmup, self.settings.iterations
+        while self.now.iteration < iterations:
+            # a segment never straddles the end of warm-up, so that the two phases are timed apart
+            phase_end = warmup if self.now.iteration < warmup else iterations
+            count = min(pace, phase_end - self.now.iteration)
+            elapsed = self._advance(count, executor)
+            pace = int(np.clip(count * SEGMENT_SECONDS / max(elapsed, 1e-6), max(1, count // 2), 2 * count + 1))
+            if progress:
+                progress(self._update())
+            if self.store and time.perf_counter() - saved_at > max(CHECKPOINT_SECONDS, 20 * save_cost):
+                began = time.perf_counter()
+                self.save()
+                saved_at = time.perf_counter()
+                save_cost = saved_at - began
+
+    def _advance(self, count: int, executor: Executor | None) -> float:
+        now = self.now
+        began = time.perf_counter()
+        if executor is None:
+            segment = advance(self.posterior, self.settings, now.state, now.rngs, now.iteration, count)
+        else:
+            segment = self._advance_apart(count, executor)
+        elapsed = time.perf_counter() - began
+        warming = now.iteration < self.settings.warmup
+        self.now = Snapshot(
+            iteration=now.iteration + count,
+            state=segment.state,
+            rngs=segment.rngs,
+            tally=now.tally.plus(segment.tally),
+            chunks=(*now.chunks, segment.chunk),
+            warmup_seconds=now.warmup_seconds + elapsed * warming,
+            sampling_seconds=now.sampling_seconds + elapsed * (not warming),
+        )
+        return elapsed
+
+    def _advance_apart(self, count: int, executor: Executor) -> Segment:
+        """Each chain its own task."""
+        now = self.now
+        tasks = []
+        for i, rng in enumerate(now.rngs):
+            own = type(now.state)(*(part[i : i + 1] for part in now.state))
+            tasks.append(executor.submit(advance, self.posterior, self.settings, own, [rng], now.iteration, count))
+        try:
+            parts = [task.result() for task in tasks]
+        except (KeyboardInterrupt, EquifinalError):
+            raise
+        except Exception as error:
+            self.save()
+            raise SamplingError(f"a worker failed: {type(error).__name__}: {error}") from error
+        state = type(now.state)(*(np.concatenate(pieces) for pieces in zip(*(p.state for p in parts), strict=True)))
+        tally = Tally(*(np.concatenate(pieces) for pieces in zip(*(p.tally for p in parts), strict=True)))
+        return Segment(state, [p.rngs[0] for p in parts], Chunk.join([p.chunk for p in parts], axis=0), tally)
+
+    def _update(self) -> Update:
+        now, warmup = self.now, self.settings.warmup
+        sampled = (now.iteration - warmup) * self.settings.chains
+        share = float(now.tally.accepted.sum()) / sampled if sampled > 0 else float("nan")
+        return Update(now.iteration, self.settings, share, int(now.tally.solves.sum()), int(now.tally.failures.sum()))

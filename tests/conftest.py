@@ -1,0 +1,25 @@
+"""Settings and fixtures shared by all tests."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile(
+    "repeatable", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=False
+)
+settings.load_profile("repeatable")
+
+SHARED = Path(os.environ.get("EQUIFINAL_SHARED", Path(__file__).parents[2] / "shared"))
+
+
+@pytest.fixture
+def shared_data() -> Path:
+    """Public data sets that live beside the repository, not in it."""
+    folder = SHARED / "data"
+    if not folder.is_dir():
+        pytest.skip(f"the public data sets are not at {folder} (set EQUIFINAL_SHARED to their parent)")
+    return folder
