@@ -1,0 +1,113 @@
+"""Dormand and Prince's explicit Runge-Kutta pair of order 5(4), with dense output and a stiffness test.
+
+Seven stages, the last of which is the first of the next step. The fourth-order continuous extension is Shampine's.
+
+References
+----------
+Dormand, Prince (1980), A family of embedded Runge-Kutta formulae. J. Comput. Appl. Math. 6, 19-26.
+Hairer, Norsett, Wanner (1993), Solving Ordinary Differential Equations I, sections II.4-II.6; II, section IV.2.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+from equifinal.ode.field import compiled, error_norm, field
+from equifinal.ode.layout import N_COLUMNS, N_STATES
+from equifinal.ode.pointers import shift
+
+# Row i: weights of the stages before it. The last row is the fifth-order solution.
+STAGES = [
+    [Fraction(text) for text in row.split()]
+    for row in (
+        "1/5",
+        "3/40 9/40",
+        "44/45 -56/15 32/9",
+        "19372/6561 -25360/2187 64448/6561 -212/729",
+        "9017/3168 -355/33 46732/5247 49/176 -5103/18656",
+        "35/384 0 500/1113 125/192 -2187/6784 11/84",
+    )
+]
+NODES = [sum(row) for row in STAGES]
+ERROR = [Fraction(text) for text in "71/57600 0 -71/16695 71/1920 -17253/339200 22/525 -1/40".split()]
+DENSE = [
+    Fraction(text)
+    for text in (
+        "-12715105075/11282082432 0 87487479700/32700410799 -10690763975/1880347072 "
+        "701980252875/199316789632 -1453857185/822651844 69997945/29380423"
+    ).split()
+]
+
+# Plain numbers under plain names: Numba turns global floats into constants of the code.
+A21, (A31, A32), (A41, A42, A43) = float(STAGES[0][0]), map(float, STAGES[1]), map(float, STAGES[2])
+A51, A52, A53, A54 = map(float, STAGES[3])
+A61, A62, A63, A64, A65 = map(float, STAGES[4])
+A71, _, A73, A74, A75, A76 = map(float, STAGES[5])
+C2, C3, C4, C5 = map(float, NODES[:4])
+E1, _, E3, E4, E5, E6, E7 = map(float, ERROR)
+D1, _, D3, D4, D5, D6, D7 = map(float, DENSE)
+
+STABILITY_BOUND = 3.25  # |h lambda| beyond which the method is at the edge of its stability region
+
+
+@compiled
+def explicit_attempt(d, t, h, z, p, segment, f0, k, z_new, scratch, u, entries, rtol, atol):
+    """One step of size h from (t, z); returns its error in units of the tolerance.
+
+    ``f0`` holds z'(t), ``k`` takes the six further stages, ``scratch`` keeps the argument of the sixth.
+    """
+    n = d[N_STATES]
+    size = n * (1 + d[N_COLUMNS])
+    k2, k3, k4 = k, shift(k, size), shift(k, 2 * size)
+    k5, k6, k7 = shift(k, 3 * size), shift(k, 4 * size), shift(k, 5 * size)
+    for i in range(size):
+        z_new[i] = z[i] + h * (A21 * f0[i])
+    field(d, t + C2 * h, z_new, p, segment, u, entries, k2)
+    for i in range(size):
+        z_new[i] = z[i] + h * (A31 * f0[i] + A32 * k2[i])
+    field(d, t + C3 * h, z_new, p, segment, u, entries, k3)
+    for i in range(size):
+        z_new[i] = z[i] + h * (A41 * f0[i] + A42 * k2[i] + A43 * k3[i])
+    field(d, t + C4 * h, z_new, p, segment, u, entries, k4)
+    for i in range(size):
+        z_new[i] = z[i] + h * (A51 * f0[i] + A52 * k2[i] + A53 * k3[i] + A54 * k4[i])
+    field(d, t + C5 * h, z_new, p, segment, u, entries, k5)
+    for i in range(size):
+        scratch[i] = z[i] + h * (A61 * f0[i] + A62 * k2[i] + A63 * k3[i] + A64 * k4[i] + A65 * k5[i])
+    field(d, t + h, scratch, p, segment, u, entries, k6)
+    for i in range(size):
+        z_new[i] = z[i] + h * (A71 * f0[i] + A73 * k3[i] + A74 * k4[i] + A75 * k5[i] + A76 * k6[i])
+    field(d, t + h, z_new, p, segment, u, entries, k7)
+    error = shift(k, 6 * size)
+    for i in range(n):
+        error[i] = h * (E1 * f0[i] + E3 * k3[i] + E4 * k4[i] + E5 * k5[i] + E6 * k6[i] + E7 * k7[i])
+    return error_norm(error, z, z_new, n, rtol, atol)
+
+
+@compiled
+def at_stability_edge(d, h, k, z_new, scratch):
+    """Whether h times the dominant eigenvalue, estimated from the last two stages, leaves the stability region."""
+    n = d[N_STATES]
+    size = n * (1 + d[N_COLUMNS])
+    k6, k7 = shift(k, 4 * size), shift(k, 5 * size)
+    over, under = 0.0, 0.0
+    for i in range(n):
+        over += (k7[i] - k6[i]) ** 2
+        under += (z_new[i] - scratch[i]) ** 2
+    return under > 0.0 and h * math.sqrt(over / under) > STABILITY_BOUND
+
+
+@compiled
+def explicit_interpolate(d, theta, h, z, f0, k, z_new, out):
+    """z at t + theta h, fourth order, from an accepted step."""
+    size = d[N_STATES] * (1 + d[N_COLUMNS])
+    k3, k4 = shift(k, size), shift(k, 2 * size)
+    k5, k6, k7 = shift(k, 3 * size), shift(k, 4 * size), shift(k, 5 * size)
+    rest = 1.0 - theta
+    for i in range(size):
+        change = z_new[i] - z[i]
+        left = h * f0[i] - change
+        right = change - h * k7[i] - left
+        bump = h * (D1 * f0[i] + D3 * k3[i] + D4 * k4[i] + D5 * k5[i] + D6 * k6[i] + D7 * k7[i])
+        out[i] = z[i] + theta * (change + rest * (left + theta * (right + rest * bump)))

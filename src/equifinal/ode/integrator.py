@@ -1,0 +1,67 @@
+"""The compiled integrator as a function pointer: from the cache, or compiled by Numba and put there."""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.metadata
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from equifinal.ode import cache, native
+
+_SOURCES = ("layout", "pointers", "field", "explicit", "stiff", "rodas5p", "kernel")
+_MATHS = {"pow", "sqrt", "fabs", "memset", "memcpy", "memmove"}  # found in every process
+_ARGUMENTS = "PiPiiPPiPiddiPPPPPPPP"  # of kernel.solve_lanes: pointer, integer, double
+_TYPES = {"P": ctypes.c_void_p, "i": ctypes.c_int64, "d": ctypes.c_double}
+
+_lock = threading.Lock()
+_integrator: tuple[Callable[..., Any], native.Code] | None = None
+
+
+def integrator() -> Callable[..., Any]:
+    """`equifinal.ode.kernel.solve_lanes` as machine code. Calling it releases the interpreter lock."""
+    global _integrator
+    if _integrator is None:
+        with _lock:
+            if _integrator is None:
+                code = _code()
+                prototype = ctypes.CFUNCTYPE(
+                    ctypes.c_int, *[ctypes.c_void_p] * 2, *map(_TYPES.get, _ARGUMENTS)
+                )
+                (address,) = code.addresses.values()
+                _integrator = prototype(address), code
+    return _integrator[0]
+
+
+def _code() -> native.Code:
+    here = Path(__file__).parent
+    name = "integrator-" + cache.key(
+        *(here.joinpath(f"{source}.py").read_bytes() for source in _SOURCES),
+        *(importlib.metadata.version(package) for package in ("numba", "llvmlite")),
+        f"{sys.implementation.cache_tag} {native.machine()}",
+    )
+    entry = cache.read(name)
+    if entry is None:
+        entry = _compile()
+        cache.write(name, entry)
+    symbol, outside, code = entry.split(b"\0", 2)
+    if not {*outside.decode().split()} <= _MATHS:
+        import numba  # noqa: F401  # makes the names known that its code may refer to
+    return native.load_object(code, symbol.decode())
+
+
+def _compile() -> bytes:
+    """Object code by Numba, after the name of its function and the names it needs from outside."""
+    import numba
+
+    from equifinal.ode import kernel
+
+    options = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    compiled = numba.njit(kernel.SIGNATURE, **options)(kernel.solve_lanes)
+    assembly = compiled.inspect_llvm(kernel.SIGNATURE.args)
+    symbol = compiled.overloads[kernel.SIGNATURE.args].fndesc.mangled_name
+    code, outside = native.emit_object(assembly)
+    return b"\0".join([symbol.encode(), " ".join(outside).encode(), code])

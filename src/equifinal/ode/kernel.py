@@ -1,0 +1,382 @@
+"""The loop over lanes and steps: step control, the stiffness switch, output at the requested times, failures.
+
+Compiled once for all models. Lanes share nothing but the counter that deals them out, so a lane's result does not
+depend on which lanes it is solved with, nor on how many threads there are.
+"""
+
+from __future__ import annotations
+
+import math
+
+from numba import types
+
+from equifinal.ode.explicit import at_stability_edge, explicit_attempt, explicit_interpolate
+from equifinal.ode.field import all_finite, compiled, field, inputs_at
+from equifinal.ode.layout import (
+    N_COLUMNS,
+    N_INPUTS,
+    N_OUTPUTS,
+    N_SENSITIVITIES,
+    N_STATES,
+    NNZ_FORCING,
+    NNZ_JACOBIAN,
+    NNZ_OUTPUT_P,
+    NNZ_OUTPUT_X,
+    NNZ_START,
+    OUTPUT_TANGENT,
+    OUTPUTS,
+    PATTERNS,
+    START,
+    START_TANGENT,
+)
+from equifinal.ode.pointers import Doubles, Integers, call, shift, take_next
+from equifinal.ode.stiff import prepare, stiff_attempt, stiff_interpolate
+
+OK, TOO_MANY_STEPS, STEP_TOO_SMALL, NOT_FINITE = 0, 1, 2, 3
+AUTO, EXPLICIT, STIFF = 0, 1, 2
+
+# Step control: after an accepted step h is multiplied by 0.9 err^-GROWTH err_before^MEMORY, a PI controller.
+MEMORY = 0.04
+GROWTH = 0.2 - 0.75 * MEMORY
+SAFETY = 0.9
+LARGEST_GROWTH, LARGEST_CUT = 10.0, 0.2
+STIFF_STEPS, CALM_STEPS = (
+    15,
+    6,
+)  # steps at the edge of stability before switching; calm steps before forgetting
+TINY = 2.3e-16
+
+
+@compiled
+def set_start(d, p, u, entries, z):
+    """Initial values, and their derivatives by the parameters when sensitivities are asked for."""
+    n, m = d[N_STATES], d[N_COLUMNS]
+    if m == 0:
+        call(d[START], u, p, u, u, u, z)
+        return
+    call(d[START_TANGENT], u, p, u, u, u, entries)
+    for i in range(n):
+        z[i] = entries[i]
+    for i in range(n, n * (1 + m)):
+        z[i] = 0.0
+    pattern = shift(d, PATTERNS + 2 * (d[NNZ_JACOBIAN] + d[NNZ_FORCING] + d[NNZ_OUTPUT_X] + d[NNZ_OUTPUT_P]))
+    count = d[NNZ_START]
+    for e in range(count):
+        z[n + pattern[e] * m + pattern[count + e]] = entries[n + e]
+
+
+@compiled
+def emit(d, t, z, p, segment, u, entries, states, outputs, sensitivities, state_sensitivities):
+    """Write states, outputs and sensitivities at one time; False if anything is not finite."""
+    n, m, n_outputs, width = d[N_STATES], d[N_COLUMNS], d[N_OUTPUTS], d[N_SENSITIVITIES]
+    inputs_at(d, t, segment, u)
+    for i in range(n):
+        states[i] = z[i]
+    if width == 0:
+        call(d[OUTPUTS], z, p, u, u, u, outputs)
+        return all_finite(states, n) and all_finite(outputs, n_outputs)
+    call(d[OUTPUT_TANGENT], z, p, u, u, u, entries)
+    for i in range(n_outputs):
+        outputs[i] = entries[i]
+    by_x, by_p = d[NNZ_OUTPUT_X], d[NNZ_OUTPUT_P]
+    pattern = shift(d, PATTERNS + 2 * (d[NNZ_JACOBIAN] + d[NNZ_FORCING]))
+    parameter = shift(pattern, 2 * (by_x + by_p + d[NNZ_START]))
+    for i in range(n_outputs * width):
+        sensitivities[i] = 0.0
+    for e in range(by_x):
+        value = entries[n_outputs + e]
+        row, source = pattern[e] * width, n + pattern[by_x + e] * m
+        for j in range(m):
+            sensitivities[row + parameter[j]] += value * z[source + j]
+    pattern = shift(pattern, 2 * by_x)
+    for e in range(by_p):
+        sensitivities[pattern[e] * width + pattern[by_p + e]] += entries[n_outputs + by_x + e]
+    for i in range(n * width):
+        state_sensitivities[i] = 0.0
+    for i in range(n):
+        for j in range(m):
+            state_sensitivities[i * width + parameter[j]] = z[n + i * m + j]
+    return (
+        all_finite(states, n)
+        and all_finite(outputs, n_outputs)
+        and all_finite(sensitivities, n_outputs * width)
+        and all_finite(state_sensitivities, n * width)
+    )
+
+
+@compiled
+def first_step(d, t, span, z, p, segment, f0, z_new, k, u, entries, rtol, atol):
+    """A first step from the size of z, z' and a difference of z' (Hairer, Norsett, Wanner I, II.4)."""
+    n = d[N_STATES]
+    size = n * (1 + d[N_COLUMNS])
+    size_z, size_f = 0.0, 0.0
+    for i in range(n):
+        scale = atol + rtol * abs(z[i])
+        size_z += (z[i] / scale) ** 2
+        size_f += (f0[i] / scale) ** 2
+    size_z, size_f = math.sqrt(size_z / n), math.sqrt(size_f / n)
+    h = 1e-6 if size_z < 1e-5 or size_f < 1e-5 else 0.01 * size_z / size_f
+    h = min(h, span)
+    for i in range(size):
+        z_new[i] = z[i] + h * f0[i]
+    field(d, t + h, z_new, p, segment, u, entries, k)
+    change = 0.0
+    for i in range(n):
+        change += ((k[i] - f0[i]) / (atol + rtol * abs(z[i]))) ** 2
+    largest = max(size_f, math.sqrt(change / n) / h)
+    larger = max(1e-6, h * 1e-3) if largest <= 1e-15 else (0.01 / largest) ** 0.2
+    h = min(100.0 * h, larger, span)
+    return h if h > 0.0 and math.isfinite(h) else 1e-6 * span
+
+
+@compiled
+def solve_lane(
+    d,
+    method,
+    p,
+    times,
+    n_times,
+    inputs,
+    n_segments,
+    rtol,
+    atol,
+    max_steps,
+    tableau,
+    work,
+    states,
+    outputs,
+    sensitivities,
+    state_sensitivities,
+    steps,
+):
+    """Integrate one lane from 0 through all times; returns its status. Rows not reached are left as they are."""
+    n, n_inputs, n_outputs, width = d[N_STATES], d[N_INPUTS], d[N_OUTPUTS], d[N_SENSITIVITIES]
+    size = n * (1 + d[N_COLUMNS])
+    z, z_new, f0 = work, shift(work, size), shift(work, 2 * size)
+    scratch, k = shift(work, 3 * size), shift(work, 4 * size)  # k: eight stages
+    u, u0, direction = (
+        shift(work, 12 * size),
+        shift(work, 12 * size + n_inputs),
+        shift(work, 12 * size + 2 * n_inputs),
+    )
+    drift = shift(work, 12 * size + 3 * n_inputs)
+    pivots, w = shift(drift, n), shift(drift, 2 * n)
+    jacobian = shift(w, n * n)
+    entries = shift(jacobian, d[NNZ_JACOBIAN])
+    row = 1 + 2 * n_inputs
+
+    stiff = method == STIFF
+    t, h, error_before, at_edge, calm = 0.0, 0.0, 1e-4, 0, 0
+    fresh, rejected, failed_finite = True, False, False
+    segment, here, next_time = inputs, 0, 0
+    set_start(d, p, u, entries, z)
+    if not all_finite(z, n):
+        return NOT_FINITE
+    while True:
+        while here + 1 < n_segments and inputs[(here + 1) * row] <= t:
+            here += 1
+            segment, fresh = shift(inputs, here * row), True
+        while next_time < n_times and times[next_time] <= t:
+            if not emit(
+                d,
+                t,
+                z,
+                p,
+                segment,
+                u,
+                entries,
+                shift(states, next_time * n),
+                shift(outputs, next_time * n_outputs),
+                shift(sensitivities, next_time * n_outputs * width),
+                shift(state_sensitivities, next_time * n * width),
+            ):
+                return NOT_FINITE
+            next_time += 1
+        if next_time == n_times:
+            return OK
+        end = times[n_times - 1]
+        if here + 1 < n_segments:
+            end = min(end, inputs[(here + 1) * row])
+
+        if fresh:
+            field(d, t, z, p, segment, u, entries, f0)
+            if not all_finite(f0, n):
+                return NOT_FINITE
+            if stiff:
+                for i in range(n_inputs):
+                    u0[i] = u[i]
+                prepare(d, z, p, segment, u, entries, jacobian, drift)
+            fresh = False
+        if h == 0.0:
+            h = first_step(d, t, end - t, z, p, segment, f0, z_new, k, u, entries, rtol, atol)
+
+        # an attempt that never goes across the end of a stretch of inputs, nor leaves a sliver before it
+        last = t + 1.01 * h >= end
+        step = end - t if last else h
+        failure = OK
+        if steps[0] >= max_steps:
+            return TOO_MANY_STEPS
+        if not last and 0.1 * step <= TINY * t:
+            failure = NOT_FINITE if failed_finite else STEP_TOO_SMALL
+        elif rejected and step < 1e-290:
+            failure = NOT_FINITE if failed_finite else STEP_TOO_SMALL
+        if failure != OK:
+            if stiff or method == EXPLICIT:
+                return failure
+            stiff, fresh, h, rejected = True, True, 0.0, False
+            continue
+        steps[0] += 1
+        if stiff:
+            error = stiff_attempt(
+                d,
+                t,
+                step,
+                z,
+                p,
+                segment,
+                f0,
+                k,
+                z_new,
+                u,
+                entries,
+                jacobian,
+                drift,
+                w,
+                pivots,
+                u0,
+                direction,
+                tableau,
+                rtol,
+                atol,
+            )
+        else:
+            error = explicit_attempt(d, t, step, z, p, segment, f0, k, z_new, scratch, u, entries, rtol, atol)
+
+        if not error <= 1.0:
+            failed_finite = not math.isfinite(error)
+            h = step * (0.1 if failed_finite else max(LARGEST_CUT, SAFETY * error**-GROWTH))
+            rejected = True
+            continue
+        failed_finite = False
+        t_new = end if last else t + step
+        while next_time < n_times and times[next_time] < t_new:
+            theta = (times[next_time] - t) / step
+            middle = shift(k, 7 * size) if not stiff else scratch
+            if stiff:
+                stiff_interpolate(d, theta, z, k, z_new, tableau, middle)
+            else:
+                explicit_interpolate(d, theta, step, z, f0, k, z_new, middle)
+            if not emit(
+                d,
+                times[next_time],
+                middle,
+                p,
+                segment,
+                u,
+                entries,
+                shift(states, next_time * n),
+                shift(outputs, next_time * n_outputs),
+                shift(sensitivities, next_time * n_outputs * width),
+                shift(state_sensitivities, next_time * n * width),
+            ):
+                return NOT_FINITE
+            next_time += 1
+
+        growth = LARGEST_GROWTH
+        if error > 0.0:
+            growth = min(growth, max(LARGEST_CUT, SAFETY * error**-GROWTH * error_before**MEMORY))
+        error_before = max(error, 1e-4)
+        if rejected:
+            growth = min(growth, 1.0)
+        # a step cut short by the end of a stretch says little about the next one
+        h = max(step * growth, h) if last else step * growth
+        rejected = False
+        if stiff:
+            fresh = True
+        else:
+            if method == AUTO:
+                if at_stability_edge(d, step, k, z_new, scratch):
+                    at_edge, calm = at_edge + 1, 0
+                    if at_edge == STIFF_STEPS:
+                        stiff, fresh = True, True
+                else:
+                    calm += 1
+                    if calm == CALM_STEPS:
+                        at_edge = 0
+            newest = shift(k, 5 * size)
+            for i in range(size):
+                f0[i] = newest[i]
+        for i in range(size):
+            z[i] = z_new[i]
+        t = t_new
+
+
+def solve_lanes(
+    d,
+    method,
+    p,
+    n_arguments,
+    n_lanes,
+    counter,
+    times,
+    n_times,
+    inputs,
+    n_segments,
+    rtol,
+    atol,
+    max_steps,
+    tableau,
+    work,
+    states,
+    outputs,
+    sensitivities,
+    state_sensitivities,
+    status,
+    steps,
+):
+    """Solve lanes as the counter deals them out, until there are no more."""
+    n, n_outputs, width = d[N_STATES], d[N_OUTPUTS], d[N_SENSITIVITIES]
+    while True:
+        lane = take_next(counter)
+        if lane >= n_lanes:
+            return
+        x = shift(states, lane * n_times * n)
+        y = shift(outputs, lane * n_times * n_outputs)
+        sy = shift(sensitivities, lane * n_times * n_outputs * width)
+        sx = shift(state_sensitivities, lane * n_times * n * width)
+        for i in range(n_times * n):
+            x[i] = math.nan
+        for i in range(n_times * n_outputs):
+            y[i] = math.nan
+        for i in range(n_times * n_outputs * width):
+            sy[i] = math.nan
+        for i in range(n_times * n * width):
+            sx[i] = math.nan
+        count = shift(steps, lane)
+        count[0] = 0
+        status[lane] = solve_lane(
+            d,
+            method,
+            shift(p, lane * n_arguments),
+            times,
+            n_times,
+            inputs,
+            n_segments,
+            rtol,
+            atol,
+            max_steps,
+            tableau,
+            work,
+            x,
+            y,
+            sy,
+            sx,
+            count,
+        )
+
+
+_integer, _double = types.int64, types.float64
+SIGNATURE = types.void(
+    *(Integers, _integer, Doubles, _integer, _integer, Integers, Doubles, _integer, Doubles, _integer),
+    *(_double, _double, _integer, Doubles, Doubles, Doubles, Doubles, Doubles, Doubles, Integers, Integers),
+)

@@ -1,0 +1,84 @@
+"""LLVM assembly to machine code in this process.
+
+The model's functions are assembled directly (`equifinal.ode.assembly`) and the integrators by Numba, once; both end
+here. Object code of the integrators is kept on disk, so that a later run neither compiles them nor imports Numba.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import llvmlite.binding as llvm
+
+_lock = threading.RLock()  # LLVM's compiler is used by one thread at a time
+_loaded: dict[str, Code] = {}
+
+
+@dataclass(frozen=True)
+class Code:
+    """Addresses of compiled functions by name; the machine code lives as long as this object."""
+
+    addresses: dict[str, int]
+    engine: Any
+
+
+def typed_pointers() -> bool:
+    return llvm.llvm_version_info[0] < 17
+
+
+@cache
+def target() -> Any:
+    """Code generation for this processor. No floating-point liberties: every operation is rounded as written."""
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    return llvm.Target.from_default_triple().create_target_machine(
+        cpu=llvm.get_host_cpu_name(),
+        features=llvm.get_host_cpu_features().flatten(),
+        opt=2,
+        reloc="default",
+        codemodel="jitdefault",
+        jit=True,
+    )
+
+
+@cache
+def machine() -> str:
+    """What object code depends on besides its source."""
+    with _lock:
+        features = llvm.get_host_cpu_features().flatten()
+        return f"{target().triple} {llvm.get_host_cpu_name()} {features} {llvm.llvm_version_info}"
+
+
+def compile_assembly(assembly: str, names: Iterable[str]) -> Code:
+    """Compile a module, or hand back the code of an equal one compiled before."""
+    with _lock:
+        if assembly not in _loaded:
+            module = llvm.parse_assembly(assembly)
+            module.verify()
+            engine = llvm.create_mcjit_compiler(module, target())
+            engine.finalize_object()
+            _loaded[assembly] = Code({name: engine.get_function_address(name) for name in names}, engine)
+        return _loaded[assembly]
+
+
+def emit_object(assembly: str) -> tuple[bytes, list[str]]:
+    """Object code of a module, and the names it expects to find outside."""
+    with _lock:
+        module = llvm.parse_assembly(assembly)
+        outside = [f.name for f in module.functions if f.is_declaration and not f.name.startswith("llvm.")]
+        outside += [g.name for g in module.global_variables if g.is_declaration]
+        return target().emit_object(module), outside
+
+
+def load_object(code: bytes, name: str) -> Code:
+    """Machine code from object code made earlier on the same kind of machine."""
+    with _lock:
+        empty = llvm.parse_assembly("")
+        engine = llvm.create_mcjit_compiler(empty, target())
+        engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+        engine.finalize_object()
+        return Code({name: engine.get_function_address(name)}, engine)

@@ -1,0 +1,47 @@
+"""What Numba lacks for code on bare pointers: offsets, calls by address, an atomic counter.
+
+Integrators work on pointers rather than arrays: model functions are called by address without any wrapping, nothing
+is allocated or reference-counted, and the compiled code needs nothing from Numba when it is loaded again.
+"""
+
+from __future__ import annotations
+
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+Doubles = types.CPointer(types.float64)
+Integers = types.CPointer(types.int64)
+
+
+@intrinsic
+def shift(typing_context, pointer, count):
+    """``pointer + count``, counted in entries."""
+
+    def generate(context, builder, signature, arguments):
+        return builder.gep(arguments[0], [arguments[1]])
+
+    return pointer(pointer, types.int64), generate
+
+
+@intrinsic
+def call(typing_context, address, x, p, u, dx, du, out):
+    """Call the model function at ``address``."""
+
+    def generate(context, builder, signature, arguments):
+        double = ir.DoubleType().as_pointer()
+        function = ir.FunctionType(ir.VoidType(), [double] * 6)
+        builder.call(builder.inttoptr(arguments[0], function.as_pointer()), arguments[1:])
+        return context.get_dummy_value()
+
+    return types.void(types.int64, *[Doubles] * 6), generate
+
+
+@intrinsic
+def take_next(typing_context, counter):
+    """The counter's value, which is then one more; no two threads get the same."""
+
+    def generate(context, builder, signature, arguments):
+        return builder.atomic_rmw("add", arguments[0], ir.Constant(ir.IntType(64), 1), "monotonic")
+
+    return types.int64(Integers), generate

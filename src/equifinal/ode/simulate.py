@@ -1,0 +1,249 @@
+"""Solve a compiled system for a batch of parameter vectors."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from enum import IntEnum
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from equifinal.errors import SolverError
+from equifinal.ode.compile import System
+from equifinal.ode.inputs import Inputs
+from equifinal.ode.integrator import integrator
+from equifinal.ode.rodas5p import TABLEAU
+
+_METHODS = {"auto": 0, "explicit": 1, "stiff": 2}
+_NO_INPUTS = np.zeros((1, 1))
+_RETURN_VALUE = np.zeros(
+    2, dtype=np.int64
+)  # the integrator's calling convention wants a place for a result it lacks
+_WORTH_A_THREAD = 2e-4  # seconds of work below which handing it to another thread costs more than it saves
+
+
+class Status(IntEnum):
+    """How the solve of a lane ended; ``message`` says what may be done about it."""
+
+    ok = 0
+    too_many_steps = 1
+    step_too_small = 2
+    not_finite = 3
+
+    @property
+    def message(self) -> str:
+        return _MESSAGES[self]
+
+
+_MESSAGES = {
+    Status.ok: "solved",
+    Status.too_many_steps: (
+        "the solver used up its steps before the last time; raise max_steps, loosen rtol and atol, or look for "
+        "parameters so extreme that the solution changes on a much shorter time scale than the data"
+    ),
+    Status.step_too_small: (
+        "the step became too small to go on, as happens when a solution grows without bound in finite time; restrict "
+        "the parameters with priors, or check the signs of the equations"
+    ),
+    Status.not_finite: (
+        "a value became infinite or undefined (a division by zero, an overflow, or a parameter that is itself not a "
+        "number); restrict the parameters to where the equations are defined"
+    ),
+}
+
+
+class Trajectories(NamedTuple):
+    """Solutions of a batch of B lanes at T times.
+
+    Attributes
+    ----------
+    outputs, states
+        Shapes (B, T, n_outputs) and (B, T, n_states). Where a lane failed, NaN from the failure on.
+    sensitivities, state_sensitivities
+        Derivatives of outputs and states by the parameters, (B, T, n_outputs, n_sensitivities) and
+        (B, T, n_states, n_sensitivities); None unless asked for.
+    status
+        A `Status` for each lane, (B,).
+    steps
+        Steps attempted for each lane, (B,).
+    """
+
+    outputs: np.ndarray
+    states: np.ndarray
+    sensitivities: np.ndarray | None
+    state_sensitivities: np.ndarray | None
+    status: np.ndarray
+    steps: np.ndarray
+
+
+def simulate(
+    system: System,
+    p: ArrayLike,
+    times: ArrayLike,
+    *,
+    inputs: Inputs | None = None,
+    rtol: float = 1e-6,
+    atol: float = 1e-9,
+    max_steps: int = 10_000,
+    method: Literal["auto", "explicit", "stiff"] = "auto",
+    sensitivities: bool = False,
+    threads: int | None = None,
+) -> Trajectories:
+    """Solve the system from time 0 for each row of ``p``.
+
+    A lane that cannot be solved has a status and NaNs; it never raises. A lane's result is the same to the last bit
+    whatever lanes it is solved with, in whatever order, and with however many threads.
+
+    Parameters
+    ----------
+    system
+        From `compile_system`.
+    p
+        Parameters and constants in the order of ``system.arguments``, a row for each lane: (B, len(arguments)).
+    times
+        Ascending times >= 0 at which states and outputs are wanted.
+    inputs
+        The known inputs, if the model has any.
+    rtol, atol
+        A step is accepted when the root mean square over the states of error / (atol + rtol |x|) is at most 1.
+    max_steps
+        Attempted steps before a lane is given up.
+    method
+        ``explicit`` (Dormand-Prince 5), ``stiff`` (Rodas5P), or ``auto``: explicit until stiffness shows.
+    sensitivities
+        Whether derivatives by the parameters are wanted; states and outputs are the same with and without.
+    threads
+        At most so many; by default, as many as there are processors where the batch is worth it.
+    """
+    p = np.ascontiguousarray(p, dtype=np.float64)
+    times = np.ascontiguousarray(times, dtype=np.float64)
+    if p.ndim != 2 or p.shape[1] != len(system.arguments):
+        raise SolverError(
+            f"p must have {len(system.arguments)} columns {system.arguments}, not the shape {p.shape}"
+        )
+    if times.ndim != 1:
+        raise SolverError("times must be a list of numbers")
+    n_lanes, n_times = len(p), len(times)
+    if n_times and not (times[0] >= 0 and times[-1] < np.inf and (times[1:] >= times[:-1]).all()):
+        raise SolverError("times must be finite, ascending and not negative")
+    if method not in _METHODS:
+        raise SolverError(f"method must be one of {', '.join(_METHODS)}, not {method!r}")
+    if not (0 < rtol < np.inf and 0 < atol < np.inf):
+        raise SolverError("rtol and atol must be positive")
+    table, n_segments = _input_table(system, inputs)
+
+    entries, work_size, _ = system._with_sensitivities if sensitivities else system._plain
+    width = system.n_sensitivities if sensitivities else 0
+    outputs = np.empty((n_lanes, n_times, system.n_outputs))
+    states = np.empty((n_lanes, n_times, system.n_states))
+    by_parameters = np.empty((n_lanes, n_times, system.n_outputs, width))
+    states_by_parameters = np.empty((n_lanes, n_times, system.n_states, width))
+    bookkeeping = np.zeros(2 * n_lanes + 1, dtype=np.int64)  # status, steps, the counter that deals out lanes
+    status, steps = bookkeeping[:n_lanes], bookkeeping[n_lanes:-1]
+    bookkeeping_at = _address(bookkeeping)
+    solve = integrator()
+
+    def run() -> None:
+        work = np.empty(work_size)
+        solve(
+            _RETURN_AT,
+            None,
+            _address(entries),
+            _METHODS[method],
+            _address(p),
+            p.shape[1],
+            n_lanes,
+            bookkeeping_at + 16 * n_lanes,
+            _address(times),
+            n_times,
+            _address(table),
+            n_segments,
+            rtol,
+            atol,
+            max_steps,
+            _TABLEAU_AT,
+            _address(work),
+            _address(states),
+            _address(outputs),
+            _address(by_parameters),
+            _address(states_by_parameters),
+            bookkeeping_at,
+            bookkeeping_at + 8 * n_lanes,
+        )
+
+    if n_lanes:
+        _run_in_threads(run, n_lanes, threads, system._pace)
+    if not sensitivities:
+        return Trajectories(outputs, states, None, None, status, steps)
+    return Trajectories(outputs, states, by_parameters, states_by_parameters, status, steps)
+
+
+def _address(array: np.ndarray) -> int:
+    return array.__array_interface__["data"][0]
+
+
+_RETURN_AT, _TABLEAU_AT = _address(_RETURN_VALUE), _address(TABLEAU)
+
+
+def _input_table(system: System, inputs: Inputs | None) -> tuple[np.ndarray, int]:
+    if system.n_inputs == 0:
+        return _NO_INPUTS, 1
+    if inputs is None:
+        raise SolverError(f"the model has inputs ({', '.join(system.model.inputs)}), which must be given")
+    if inputs.values.shape[1] != system.n_inputs:
+        raise SolverError(f"the model has {system.n_inputs} inputs, but {inputs.values.shape[1]} are given")
+    return inputs.table, len(inputs.breaks)
+
+
+# --- threads ----------------------------------------------------------------------------------------------------------
+
+_pool: ThreadPoolExecutor | None = None
+_pool_lock = threading.Lock()
+
+
+def _forget_pool() -> None:
+    """A forked process has none of its parent's threads."""
+    global _pool, _pool_lock
+    _pool, _pool_lock = None, threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_pool)
+
+
+def _processors() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+_PROCESSORS = _processors()
+
+
+def _run_in_threads(run, n_lanes: int, threads: int | None, pace: list[float]) -> None:
+    """Run the same work in this thread and possibly others; the work itself deals out lanes among them."""
+    if threads is None:
+        threads = _PROCESSORS if n_lanes * pace[0] > _WORTH_A_THREAD else 1
+    threads = min(threads, n_lanes)
+    began = time.perf_counter()
+    if threads <= 1:
+        run()
+    else:
+        _share(run, threads)
+    pace[0] = (time.perf_counter() - began) * max(threads, 1) / n_lanes
+
+
+def _share(run, threads: int) -> None:
+    global _pool
+    with _pool_lock:
+        if _pool is None:
+            _pool = ThreadPoolExecutor(
+                max_workers=max(_PROCESSORS - 1, 1), thread_name_prefix="equifinal-ode"
+            )
+        shares = [_pool.submit(run) for _ in range(min(threads - 1, _pool._max_workers))]
+    run()
+    for share in shares:
+        if not share.cancel():  # what has not begun by now has nothing left to do
+            share.result()
