@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import json
 import math
+import warnings
 from collections.abc import Mapping
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,6 +25,14 @@ FAILED_SHARE = 0.05
 Row = Mapping[str, float]
 
 
+def import_arviz() -> ModuleType:
+    """ArviZ without its announcement of a coming version, which is not news to our user."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)
+        import arviz
+    return arviz
+
+
 def summarise(data: InferenceData) -> dict[str, Row]:
     """For every parameter and quantity of interest: moments, quantiles and diagnostics."""
     seconds = float(data.attrs.get("sampling_seconds", math.nan))
@@ -31,11 +41,11 @@ def summarise(data: InferenceData) -> dict[str, Row]:
 
 def summary_row(draws: np.ndarray, seconds: float = math.nan) -> Row:
     """Summary of one quantity, draws (chains, draws)."""
-    import arviz
-
+    arviz = import_arviz()
     draws = np.asarray(draws, float)
-    row = {"mean": float(draws.mean()), "sd": float(draws.std(ddof=1))}
-    row |= {f"q{q}": float(np.quantile(draws, q / 100)) for q in (5, 50, 95)}
+    with np.errstate(invalid="ignore"):  # a quantity of interest may be infinite
+        row = {"mean": float(draws.mean()), "sd": float(draws.std(ddof=1))}
+        row |= {f"q{q}": float(np.quantile(draws, q / 100)) for q in (5, 50, 95)}
     usable = np.isfinite(draws).all() and np.ptp(draws) > 0 and draws.shape[1] >= 4
     if usable:
         ess_mean = float(arviz.ess(draws, method="mean"))

@@ -15,7 +15,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
@@ -88,30 +88,14 @@ class Prior:
         return family.kernel, a, b, c
 
     @cached_property
-    def _untruncated(self) -> Any:
-        """The SciPy distribution before truncation."""
-        from scipy import stats
-
-        kernel, a, b, c = self._kernel
-        if kernel == UNIFORM:
-            return stats.uniform(self.lower, self.upper - self.lower)
-        if kernel == LOGUNIFORM:
-            return stats.loguniform(self.lower, self.upper)
-        if kernel == NORMAL:
-            return stats.norm(a, b)
-        if kernel == LOGNORMAL:
-            return stats.lognorm(b, scale=math.exp(a))
-        if kernel == GAMMA:
-            return stats.gamma(a, scale=1 / b)
-        if kernel == BETA:
-            return stats.beta(a, b)
-        return stats.t(c, a, b)
+    def _untruncated(self) -> Untruncated:
+        return _untruncated(*self._kernel, self.lower, self.upper)
 
     @cached_property
     def _tail(self) -> tuple[bool, float, float]:
-        """Probabilities at the bounds, measured from whichever end keeps them precise: (from above?, at lower, at upper)."""
+        """Probabilities at the bounds, from whichever end keeps them precise: (from above?, at lower, at upper)."""
         dist = self._untruncated
-        from_above = bool(self.lower > dist.median())
+        from_above = bool(dist.cdf(self.lower) > 0.5)
         measure = dist.sf if from_above else dist.cdf
         return from_above, float(measure(self.lower)), float(measure(self.upper))
 
@@ -119,10 +103,8 @@ class Prior:
     def log_normaliser(self) -> float:
         """log of the integral of the kernel over (lower, upper)."""
         _, at_lower, at_upper = self._tail
-        middle = float(self._untruncated.median())
-        constant = log_kernel(*self._kernel, middle) - float(self._untruncated.logpdf(middle))
         mass = abs(at_upper - at_lower)
-        return constant + math.log(mass) if mass > 0 else -_INF
+        return self._untruncated.log_integral + math.log(mass) if mass > 0 else -_INF
 
     def quantile(self, q: Any) -> Array:
         """The value below which a share ``q`` of the prior lies."""
@@ -136,6 +118,9 @@ class Prior:
         measure = self._untruncated.sf if from_above else self._untruncated.cdf
         inside = np.clip(np.asarray(x, float), self.lower, self.upper)
         return (measure(inside) - at_lower) / (at_upper - at_lower)
+
+    def __reduce__(self):  # what is cached holds functions, which do not travel
+        return Prior, (self.family, self.arguments, self.lower, self.upper, self.coordinate)
 
     def log_density(self, x: Any) -> Array:
         values = np.atleast_1d(np.asarray(x, float))[:, None]
@@ -158,6 +143,84 @@ class Prior:
             return MIRRORED, 0.0, self.upper
         # on a bounded interval "log" is the logarithm itself, and the bounds cut it
         return LOG, 0.0 if math.isfinite(self.upper) else self.lower, 0.0
+
+
+class Untruncated(NamedTuple):
+    """A kernel's distribution on its whole support: probabilities below and above, their inverses, log integral."""
+
+    cdf: Callable[[Any], Any]
+    sf: Callable[[Any], Any]
+    ppf: Callable[[Any], Any]
+    isf: Callable[[Any], Any]
+    log_integral: float
+
+
+def _untruncated(kernel: int, a: float, b: float, c: float, lower: float, upper: float) -> Untruncated:
+    # special functions rather than scipy.stats, whose import takes longer than many a fit
+    from scipy import special
+
+    width = upper - lower
+    if kernel == UNIFORM:
+        return Untruncated(
+            lambda x: (np.asarray(x) - lower) / width,
+            lambda x: (upper - np.asarray(x)) / width,
+            lambda q: lower + width * q,
+            lambda q: upper - width * q,
+            math.log(width),
+        )
+    if kernel == LOGUNIFORM:
+        decades = math.log(upper / lower)
+        return Untruncated(
+            lambda x: np.log(np.asarray(x) / lower) / decades,
+            lambda x: np.log(upper / np.asarray(x)) / decades,
+            lambda q: lower * np.exp(decades * q),
+            lambda q: upper * np.exp(-decades * q),
+            math.log(decades),
+        )
+    if kernel == NORMAL:
+        return Untruncated(
+            lambda x: special.ndtr((x - a) / b),
+            lambda x: special.ndtr((a - x) / b),
+            lambda q: a + b * special.ndtri(q),
+            lambda q: a - b * special.ndtri(q),
+            math.log(b) + 0.5 * math.log(2 * math.pi),
+        )
+    if kernel == LOGNORMAL:
+        return Untruncated(
+            lambda x: special.ndtr((_log(x) - a) / b),
+            lambda x: special.ndtr((a - _log(x)) / b),
+            lambda q: np.exp(a + b * special.ndtri(q)),
+            lambda q: np.exp(a - b * special.ndtri(q)),
+            math.log(b) + 0.5 * math.log(2 * math.pi),
+        )
+    if kernel == GAMMA:
+        return Untruncated(
+            lambda x: special.gammainc(a, b * x),
+            lambda x: special.gammaincc(a, b * x),
+            lambda q: special.gammaincinv(a, q) / b,
+            lambda q: special.gammainccinv(a, q) / b,
+            math.lgamma(a) - a * math.log(b),
+        )
+    if kernel == BETA:
+        return Untruncated(
+            lambda x: special.betainc(a, b, x),
+            lambda x: special.betaincc(a, b, x),
+            lambda q: special.betaincinv(a, b, q),
+            lambda q: special.betainccinv(a, b, q),
+            float(special.betaln(a, b)),
+        )
+    return Untruncated(
+        lambda x: special.stdtr(c, (x - a) / b),
+        lambda x: special.stdtr(c, (a - x) / b),
+        lambda q: a + b * special.stdtrit(c, q),
+        lambda q: a - b * special.stdtrit(c, q),
+        float(special.betaln(0.5 * c, 0.5)) + 0.5 * math.log(c) + math.log(b),
+    )
+
+
+def _log(x: Any) -> Any:
+    with np.errstate(divide="ignore"):
+        return np.log(x)
 
 
 def prior(

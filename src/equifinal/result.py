@@ -7,7 +7,6 @@ output, pointwise), ``observed_data``. Everything needed to doubt or repeat the 
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from importlib.metadata import version
@@ -17,6 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from equifinal.errors import DataError, SamplingError
+from equifinal.io.files import replace_file
+from equifinal.diagnostics import import_arviz
 from equifinal.posterior import Posterior
 from equifinal.problem import Problem
 from equifinal.progress import show_progress
@@ -92,8 +93,7 @@ def run_settings(problem: Problem, asked: Mapping[str, Any]) -> RunSettings:
 
 def to_inference_data(posterior: Posterior, draws: Draws) -> InferenceData:
     """The draws with their quantities of interest, pointwise log likelihood and observed data."""
-    import arviz
-
+    arviz = import_arviz()
     chains, kept, d = draws.theta.shape
     if kept == 0:
         raise SamplingError("the run was stopped during warm-up, before anything was drawn")
@@ -108,7 +108,7 @@ def to_inference_data(posterior: Posterior, draws: Draws) -> InferenceData:
         posterior=parameters | quantities,
         sample_stats={
             "lp": density,
-            "log_likelihood": chunk.log_likelihood,
+            "log_like": chunk.log_likelihood,
             "acceptance_rate": chunk.acceptance,
         },
         log_likelihood=pointwise,
@@ -179,22 +179,12 @@ def _attributes(posterior: Posterior, draws: Draws) -> dict[str, Any]:
 
 def save(data: InferenceData, path: str | Path) -> Path:
     """Write netCDF in one stroke: the file is either whole or as it was before."""
-    path = Path(path)
-    temporary = path.with_name(path.name + f".{os.getpid()}.part")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        data.to_netcdf(str(temporary), engine="h5netcdf")
-        os.replace(temporary, path)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        raise DataError(f"cannot write {path}: {error.strerror or error}") from None
-    return path
+    return replace_file(Path(path), lambda target: data.to_netcdf(str(target), engine="h5netcdf"), "the results")
 
 
 def load(path: str | Path) -> InferenceData:
     """Read results back."""
-    import arviz
-
+    arviz = import_arviz()
     try:
         return arviz.from_netcdf(str(path), engine="h5netcdf")
     except (OSError, ValueError, KeyError) as error:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from equifinal.errors import DataError, did_you_mean
+from equifinal.io.files import replace_file
 from equifinal.predict import simulate
 from equifinal.problem import Problem
 
@@ -100,8 +101,5 @@ def write(found: Sequence[SimulationTable], out: Path) -> list[Path]:
     several = len(found) > 1
     paths = [out.with_stem(f"{out.stem}-{i}") if several else out for i in range(1, len(found) + 1)]
     for table, path in zip(found, paths, strict=True):
-        try:
-            path.write_text(table.to_csv(), encoding="utf-8")
-        except OSError as error:
-            raise DataError(f"cannot write {path}: {error.strerror or error}") from None
+        replace_file(path, lambda target, text=table.to_csv(): target.write_text(text, encoding="utf-8"), "the table")
     return paths

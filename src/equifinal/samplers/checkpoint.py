@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from equifinal.errors import SamplingError
+from equifinal.io.files import replace_file
 
 FORMAT = 1
 
@@ -38,6 +39,13 @@ class Saved:
             rng.bit_generator.state = state
             rngs.append(rng)
         return rngs
+
+
+def _write(target: Path, buffer: io.BytesIO) -> None:
+    with open(target, "wb") as file:
+        file.write(buffer.getbuffer())
+        file.flush()
+        os.fsync(file.fileno())
 
 
 @dataclass(frozen=True)
@@ -63,17 +71,7 @@ class Checkpoint:
         arrays["header"] = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
         buffer = io.BytesIO()
         np.savez(buffer, allow_pickle=False, **arrays)  # type: ignore[arg-type]
-        temporary = self.path.with_name(self.path.name + f".{os.getpid()}.part")
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            with open(temporary, "wb") as file:
-                file.write(buffer.getbuffer())
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(temporary, self.path)
-        except OSError as error:
-            temporary.unlink(missing_ok=True)
-            raise SamplingError(f"cannot save the checkpoint {self.path}: {error.strerror or error}") from None
+        replace_file(self.path, lambda target: _write(target, buffer), "the checkpoint")
 
     def load(self) -> Saved | None:
         """What was saved, ``None`` if nothing was; an error if the file is of another run or damaged."""
