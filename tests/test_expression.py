@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from equifinal.errors import ModelError
 from equifinal.expression import (
-    MAX_NESTING,
     Expression,
     Name,
     Number,
@@ -17,9 +16,9 @@ from equifinal.expression import (
     Sum,
     evaluate,
     names,
-    parse_expression,
     to_text,
 )
+from equifinal.parser import MAX_NESTING, parse_expression
 
 
 def value(text: str, **values: int) -> Fraction:

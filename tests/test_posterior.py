@@ -129,7 +129,11 @@ def test_several_experiments_add_up() -> None:
 
 
 def test_inputs_drive_the_model() -> None:
-    text = DECAY.replace("-k*x", "u").replace('outputs = ["y"]', 'outputs = ["y"]\ninputs = ["u"]').replace("x(0) = a", "x(0) = 0*k + a")
+    text = (
+        DECAY.replace("-k*x", "u")
+        .replace('outputs = ["y"]', 'outputs = ["y"]\ninputs = ["u"]')
+        .replace("x(0) = a", "x(0) = 0*k + a")
+    )
     text += '[inputs]\nu = { time = [0, 1, 3], value = [2, 0, 1], interpolation = "step" }\n'
     posterior = Posterior(loads(text))
     outputs, status = posterior.arms[0].outputs(np.array([[1.0, 0.5]]))

@@ -11,27 +11,27 @@ from hypothesis import strategies as st
 from scipy import integrate, stats
 
 from equifinal.errors import DataError
-from equifinal.prior import FAMILIES, from_theta, log_prior, prior, prior_table, to_theta
+from equifinal.prior import FAMILIES, Prior, from_theta, log_prior, prior_table, to_theta
 
 # each prior beside SciPy's own distribution, truncated where bounds are given
 CASES = [
-    (prior("uniform", lower=1e-5, upper=1e-3), stats.uniform(1e-5, 1e-3 - 1e-5)),
-    (prior("uniform", lower=1, upper=500, coordinate="log"), stats.uniform(1, 499)),
-    (prior("loguniform", lower=0.1, upper=30), stats.loguniform(0.1, 30)),
-    (prior("normal", mean=1, sd=0.5), stats.norm(1, 0.5)),
-    (prior("normal", mean=1, sd=0.5, lower=0), stats.truncnorm(-2, np.inf, 1, 0.5)),
-    (prior("normal", mean=0, sd=1, lower=8), stats.truncnorm(8, np.inf)),
-    (prior("normal", mean=0, sd=2, upper=1), stats.truncnorm(-np.inf, 0.5, 0, 2)),
-    (prior("normal", mean=0, sd=2, lower=-1, upper=3, coordinate="identity"), stats.truncnorm(-0.5, 1.5, 0, 2)),
-    (prior("halfnormal", sd=3), stats.halfnorm(0, 3)),
-    (prior("lognormal", meanlog=0.5, sdlog=1.2), stats.lognorm(1.2, scale=math.exp(0.5))),
-    (prior("gamma", shape=2.5, rate=3), stats.gamma(2.5, scale=1 / 3)),
-    (prior("gamma", shape=0.4, rate=3), stats.gamma(0.4, scale=1 / 3)),
-    (prior("exponential", rate=5), stats.expon(0, 0.2)),
-    (prior("beta", a=2, b=0.7), stats.beta(2, 0.7)),
-    (prior("student-t", df=3, location=-1, scale=2), stats.t(3, -1, 2)),
-    (prior("cauchy", location=1, scale=0.5), stats.cauchy(1, 0.5)),
-    (prior("halfcauchy", scale=2.5), stats.halfcauchy(0, 2.5)),
+    (Prior("uniform", lower=1e-5, upper=1e-3), stats.uniform(1e-5, 1e-3 - 1e-5)),
+    (Prior("uniform", lower=1, upper=500, coordinate="log"), stats.uniform(1, 499)),
+    (Prior("loguniform", lower=0.1, upper=30), stats.loguniform(0.1, 30)),
+    (Prior("normal", mean=1, sd=0.5), stats.norm(1, 0.5)),
+    (Prior("normal", mean=1, sd=0.5, lower=0), stats.truncnorm(-2, np.inf, 1, 0.5)),
+    (Prior("normal", mean=0, sd=1, lower=8), stats.truncnorm(8, np.inf)),
+    (Prior("normal", mean=0, sd=2, upper=1), stats.truncnorm(-np.inf, 0.5, 0, 2)),
+    (Prior("normal", mean=0, sd=2, lower=-1, upper=3, coordinate="identity"), stats.truncnorm(-0.5, 1.5, 0, 2)),
+    (Prior("halfnormal", sd=3), stats.halfnorm(0, 3)),
+    (Prior("lognormal", meanlog=0.5, sdlog=1.2), stats.lognorm(1.2, scale=math.exp(0.5))),
+    (Prior("gamma", shape=2.5, rate=3), stats.gamma(2.5, scale=1 / 3)),
+    (Prior("gamma", shape=0.4, rate=3), stats.gamma(0.4, scale=1 / 3)),
+    (Prior("exponential", rate=5), stats.expon(0, 0.2)),
+    (Prior("beta", a=2, b=0.7), stats.beta(2, 0.7)),
+    (Prior("student-t", df=3, location=-1, scale=2), stats.t(3, -1, 2)),
+    (Prior("cauchy", location=1, scale=0.5), stats.cauchy(1, 0.5)),
+    (Prior("halfcauchy", scale=2.5), stats.halfcauchy(0, 2.5)),
 ]
 
 
@@ -78,9 +78,9 @@ def test_coordinates_go_there_and_back(made, _) -> None:
 
 
 def test_outside_the_support_and_on_its_border() -> None:
-    made = prior("gamma", shape=0.5, rate=1)
+    made = Prior("gamma", shape=0.5, rate=1)
     assert made.log_density([-1.0, 0.0, np.nan, np.inf]).tolist() == [-np.inf] * 4
-    bounded = prior("uniform", lower=0, upper=2)
+    bounded = Prior("uniform", lower=0, upper=2)
     np.testing.assert_allclose(bounded.log_density([-0.1, 0, 1, 2, 2.1]), [-np.inf, *[-math.log(2)] * 3, -np.inf])
 
 
@@ -94,9 +94,9 @@ def test_any_coordinate_gives_a_number(u: float) -> None:
 
 
 def test_default_coordinates() -> None:
-    assert prior("normal", mean=0, sd=1).coordinate == "identity"
-    assert prior("lognormal", meanlog=0, sdlog=1).coordinate == "log"
-    assert prior("uniform", lower=0, upper=1).coordinate == "logit"
+    assert Prior("normal", mean=0, sd=1).coordinate == "identity"
+    assert Prior("lognormal", meanlog=0, sdlog=1).coordinate == "log"
+    assert Prior("uniform", lower=0, upper=1).coordinate == "logit"
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_default_coordinates() -> None:
 )
 def test_errors(family: str, arguments: dict, words: str) -> None:
     with pytest.raises(DataError, match=words):
-        prior(family, **arguments)
+        Prior(family, **arguments)
 
 
 def test_pickles() -> None:

@@ -10,15 +10,15 @@ from importlib.metadata import version as _version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from equifinal.data import Experiment, InputSeries, observations
+    from equifinal.data import Experiment, InputSeries, Observations
     from equifinal.diagnostics import advise, summarise
     from equifinal.errors import EquifinalError
     from equifinal.io.toml import load
     from equifinal.model import Model
-    from equifinal.noise import noise
+    from equifinal.noise import Noise
     from equifinal.posterior import Posterior
     from equifinal.predict import simulate
-    from equifinal.prior import prior
+    from equifinal.prior import Prior
     from equifinal.problem import Problem
     from equifinal.result import sample
 
@@ -28,9 +28,9 @@ _HOMES = {
     "Model": "model",
     "Experiment": "data",
     "InputSeries": "data",
-    "observations": "data",
-    "prior": "prior",
-    "noise": "noise",
+    "Observations": "data",
+    "Prior": "prior",
+    "Noise": "noise",
     "Problem": "problem",
     "load": "io.toml",
     "Posterior": "posterior",
@@ -46,13 +46,13 @@ __all__ = [
     "Experiment",
     "InputSeries",
     "Model",
+    "Noise",
+    "Observations",
     "Posterior",
+    "Prior",
     "Problem",
     "advise",
     "load",
-    "noise",
-    "observations",
-    "prior",
     "sample",
     "simulate",
     "summarise",

@@ -64,7 +64,9 @@ def _version(value: bool) -> None:
 
 @app.callback()
 def _root(
-    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
 ) -> None:
     pass
 
@@ -120,7 +122,9 @@ def check(problem: ProblemArgument, as_json: JsonOption = False) -> None:
 def simulate(
     problem: ProblemArgument,
     at: Annotated[list[str] | None, typer.Option(help="A parameter's value, as name=value; may be repeated.")] = None,
-    times: Annotated[str, typer.Option(help="Times as 1,2,5 or start:stop:step.", show_default="those of the data")] = "",
+    times: Annotated[
+        str, typer.Option(help="Times as 1,2,5 or start:stop:step.", show_default="those of the data")
+    ] = "",
     noise: Annotated[bool, typer.Option("--noise", help="Draw observations instead of exact outputs.")] = False,
     states: Annotated[bool, typer.Option("--states", help="Also the states.")] = False,
     seed: Annotated[int, typer.Option(help="Seed of the noise.")] = 0,
@@ -161,7 +165,9 @@ def examples(
         else:
             width = max(map(len, EXAMPLES))
             print("\n".join(f"{key:<{width}}  {text}" for key, text in EXAMPLES.items()))
-            print(f"\nRun one:  equifinal fit {next(iter(EXAMPLES))}\nCopy one: equifinal examples {next(iter(EXAMPLES))}")
+            print(
+                f"\nRun one:  equifinal fit {next(iter(EXAMPLES))}\nCopy one: equifinal examples {next(iter(EXAMPLES))}"
+            )
         return
     written = [str(path) for path in copy_example(name, to)]
     if as_json:

@@ -18,7 +18,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)  # arrays have no single truth value
 class InputSeries:
-    """A known input given at knots: ``linear`` between them, or a ``step`` at each; held before the first and after the last."""
+    """A known input given at knots: ``linear`` between them or a ``step`` at each; held outside them."""
 
     times: Array
     values: Array
@@ -39,14 +39,26 @@ class InputSeries:
         object.__setattr__(self, "values", values)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, init=False)
 class Observations:
-    """What was observed of one output. Build it with `observations`.
+    """What was observed of one output.
+
+    Parameters
+    ----------
+    output
+        Its name.
+    times, values
+        Numbers; times may repeat (replicates), NaN is missing.
+    noise
+        How values scatter around the output.
+    increment
+        Whether a value is what was added to the output since the previous row (the first: since time 0), as
+        surveillance counts new cases.
 
     Attributes
     ----------
     times, values
-        As given, in order of time; missing values left out; times may repeat (replicates).
+        In order of time, missing values left out.
     previous
         For an increment, the time since when each value counts; else NaN.
     """
@@ -56,42 +68,41 @@ class Observations:
     values: Array
     previous: Array
     noise: Noise
+    increment: bool
 
-    @property
-    def is_increment(self) -> bool:
-        return bool(self.times.size) and not np.isnan(self.previous).any()
-
-
-def observations(
-    output: str, times: Sequence[float] | Array, values: Sequence[float] | Array, noise: Noise, *, increment: bool = False
-) -> Observations:
-    """Observations of one output; NaN is missing.
-
-    With ``increment`` a value is what was added to the output since the previous row (the first: since time 0), as
-    surveillance counts new cases.
-    """
-    t, y = _column(times, f"times of '{output}'"), _column(values, f"values of '{output}'")
-    if t.shape != y.shape:
-        raise DataError(f"output '{output}' has {t.size} times but {y.size} values")
-    if not np.isfinite(t).all():
-        raise DataError(f"output '{output}': every time must be a finite number")
-    if (t < 0).any():
-        raise DataError(f"output '{output}' is observed at time {t.min():g}; the model starts at time 0")
-    if np.isinf(y).any():
-        raise DataError(f"output '{output}' has an infinite value at time {t[np.isinf(y)][0]:g}")
-    order = np.argsort(t, kind="stable")
-    t, y = t[order], y[order]
-    previous = np.full(t.size, np.nan)
-    if increment:
-        distinct = np.unique(t)
-        if t.size and t[0] == 0:
-            if not np.isnan(y[t == 0]).all():
-                raise DataError(f"output '{output}' is an increment, but has a value at time 0, before which nothing is known")
-        earlier = np.concatenate([[0.0], distinct[:-1]])
-        previous = earlier[np.searchsorted(distinct, t)]
-    seen = ~np.isnan(y)
-    noise.check_values(y, output)
-    return Observations(output, t[seen], y[seen], previous[seen], noise)
+    def __init__(
+        self,
+        output: str,
+        times: Sequence[float] | Array,
+        values: Sequence[float] | Array,
+        noise: Noise,
+        *,
+        increment: bool = False,
+    ):
+        t, y = _column(times, f"times of '{output}'"), _column(values, f"values of '{output}'")
+        if t.shape != y.shape:
+            raise DataError(f"output '{output}' has {t.size} times but {y.size} values")
+        if not np.isfinite(t).all():
+            raise DataError(f"output '{output}': every time must be a finite number")
+        if (t < 0).any():
+            raise DataError(f"output '{output}' is observed at time {t.min():g}; the model starts at time 0")
+        if np.isinf(y).any():
+            raise DataError(f"output '{output}' has an infinite value at time {t[np.isinf(y)][0]:g}")
+        if increment and not np.isnan(y[t == 0]).all():
+            raise DataError(
+                f"output '{output}' is an increment but has a value at time 0, before which nothing is known"
+            )
+        noise.check_values(y, output)
+        order = np.argsort(t, kind="stable")
+        t, y = t[order], y[order]
+        previous = np.full(t.size, np.nan)
+        if increment:
+            distinct = np.unique(t)
+            previous = np.concatenate([[0.0], distinct[:-1]])[np.searchsorted(distinct, t)]
+        seen = ~np.isnan(y)
+        fields = {"output": output, "times": t[seen], "values": y[seen], "previous": previous[seen]}
+        for key, value in (fields | {"noise": noise, "increment": increment}).items():
+            object.__setattr__(self, key, value)
 
 
 def _column(values: Any, what: str) -> Array:
@@ -130,11 +141,15 @@ class Experiment:
                 hint = did_you_mean(entry.output, self.model.outputs)
                 raise DataError(f"{self._where}observations of '{entry.output}', which is not an output{hint}")
             if entry.output in seen:
-                raise DataError(f"{self._where}output '{entry.output}' has two sets of observations; join them into one")
+                raise DataError(
+                    f"{self._where}output '{entry.output}' has two sets of observations; join them into one"
+                )
             seen.add(entry.output)
         for name in self.inputs:
             if name not in self.model.inputs:
-                raise DataError(f"{self._where}'{name}' is not an input of the model{did_you_mean(name, self.model.inputs)}")
+                raise DataError(
+                    f"{self._where}'{name}' is not an input of the model{did_you_mean(name, self.model.inputs)}"
+                )
         missing = [name for name in self.model.inputs if name not in self.inputs]
         if self.size and missing:
             raise DataError(f"{self._where}input '{missing[0]}' has no values; give them under [inputs]")

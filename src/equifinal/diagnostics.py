@@ -80,9 +80,9 @@ def advise(data: InferenceData, summary: Mapping[str, Row] | None = None) -> lis
     if split:
         worst = max(split, key=lambda name: split[name])
         found.append(
-            f"R-hat is above {RHAT_LIMIT} for {_list(split)} (worst: {worst}, {split[worst]:.3f}): the chains disagree. "
-            "Do not use these numbers; draw longer (--draws, --warmup), or check whether these parameters can be "
-            "identified at all."
+            f"R-hat is above {RHAT_LIMIT} for {_list(split)} (worst: {worst}, {split[worst]:.3f}): the chains "
+            "disagree. Do not use these numbers; draw longer (--draws, --warmup), or check whether these parameters "
+            "can be identified at all."
         )
     few = {name: row["ess_bulk"] for name, row in rows.items() if row["ess_bulk"] < ESS_PER_CHAIN * chains}
     if few:
@@ -97,8 +97,8 @@ def advise(data: InferenceData, summary: Mapping[str, Row] | None = None) -> lis
     solves, failed = int(data.attrs.get("solves", 0)), int(data.attrs.get("failed_solves", 0))
     if solves and failed / solves > FAILED_SHARE:
         found.append(
-            f"{failed / solves:.0%} of the ODE solves failed: the posterior is cut off where they do. Narrow the priors, "
-            "or raise max_steps or loosen rtol under [solver]."
+            f"{failed / solves:.0%} of the ODE solves failed: the posterior is cut off where they do. Narrow the "
+            "priors, or raise max_steps or loosen rtol under [solver]."
         )
     return found
 

@@ -121,7 +121,7 @@ def _workers(processes: int) -> AbstractContextManager[Executor | None]:
     return ProcessPoolExecutor(processes, mp_context=get_context("spawn"))
 
 
-# --- for people -----------------------------------------------------------------------------------------------------------
+# --- for people ---
 
 
 def show(done: Fit) -> None:

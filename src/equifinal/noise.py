@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numba
 import numpy as np
@@ -45,15 +45,46 @@ FAMILIES: dict[str, Family] = {
     "poisson": Family(POISSON, (), ()),
     "negative-binomial": Family(NEGATIVE_BINOMIAL, ("overdispersion",), (("overdispersion",),)),
 }
+ALIASES = {
+    "gaussian": "normal",
+    "student_t": "student-t",
+    "t": "student-t",
+    "negative_binomial": "negative-binomial",
+}
 COUNTS = (POISSON, NEGATIVE_BINOMIAL)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class Noise:
-    """A noise family with its arguments; build it with `noise`."""
+    """A noise family with its arguments: ``Noise("normal", sd=5)`` or ``Noise("normal", sd="sigma")``.
+
+    Every argument is a positive number or the name of a parameter.
+    """
 
     family: str
-    arguments: Mapping[str, float | str] = field(default_factory=dict)
+    arguments: Mapping[str, float | str]
+
+    def __init__(self, family: str, **arguments: float | str):
+        name = ALIASES.get(family, family)
+        if name not in FAMILIES:
+            hint = did_you_mean(str(family), FAMILIES)
+            raise DataError(f"unknown noise family '{family}'{hint} (known: {', '.join(FAMILIES)})")
+        rules = FAMILIES[name]
+        for argument, value in arguments.items():
+            if argument not in rules.arguments:
+                hint = did_you_mean(argument, rules.arguments)
+                takes = ", ".join(rules.arguments) or "no arguments"
+                raise DataError(f"{name} noise has no argument '{argument}'{hint} (it takes: {takes})")
+            number = isinstance(value, (int, float)) and not isinstance(value, bool)
+            if not isinstance(value, str) and not (number and math.isfinite(value) and value > 0):
+                raise DataError(
+                    f"{name} noise: '{argument}' must be a positive number or the name of a parameter, not {value!r}"
+                )
+        for group in rules.required:
+            if not any(argument in arguments for argument in group):
+                raise DataError(f"{name} noise needs {' or '.join(repr(a) for a in group)}")
+        object.__setattr__(self, "family", name)
+        object.__setattr__(self, "arguments", {k: v if isinstance(v, str) else float(v) for k, v in arguments.items()})
 
     @property
     def code(self) -> int:
@@ -66,7 +97,8 @@ class Noise:
 
     def __str__(self) -> str:
         shown = ", ".join(
-            f"{name} = {value if isinstance(value, str) else format(value, 'g')}" for name, value in self.arguments.items()
+            f"{name} = {value if isinstance(value, str) else format(value, 'g')}"
+            for name, value in self.arguments.items()
         )
         return f"{self.family}({shown})" if shown else self.family
 
@@ -77,32 +109,12 @@ class Noise:
             bad = seen[(seen < 0) | (seen != np.round(seen))][0]
             raise DataError(f"output '{output}' has {self.family} noise, so its data must be counts; found {bad:g}")
         if self.code == LOGNORMAL and (seen <= 0).any():
-            raise DataError(f"output '{output}' has lognormal noise, so its data must be positive; found {seen[seen <= 0][0]:g}")
+            raise DataError(
+                f"output '{output}' has lognormal noise, so its data must be positive; found {seen[seen <= 0][0]:g}"
+            )
 
 
-def noise(family: str, **arguments: float | str) -> Noise:
-    """Noise by name: ``noise("normal", sd=5)``, ``noise("negative-binomial", overdispersion="phi")``."""
-    aliases = {"student_t": "student-t", "t": "student-t", "negative_binomial": "negative-binomial", "gaussian": "normal"}
-    name = aliases.get(family, family)
-    if name not in FAMILIES:
-        raise DataError(f"unknown noise family '{family}'{did_you_mean(str(family), FAMILIES)} (known: {', '.join(FAMILIES)})")
-    rules = FAMILIES[name]
-    for argument, value in arguments.items():
-        if argument not in rules.arguments:
-            hint = did_you_mean(argument, rules.arguments)
-            takes = ", ".join(rules.arguments) or "no arguments"
-            raise DataError(f"{name} noise has no argument '{argument}'{hint} (it takes: {takes})")
-        if isinstance(value, str):
-            continue
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value) or value <= 0:
-            raise DataError(f"{name} noise: '{argument}' must be a positive number or the name of a parameter, not {value!r}")
-    for group in rules.required:
-        if not any(argument in arguments for argument in group):
-            raise DataError(f"{name} noise needs {' or '.join(repr(a) for a in group)}")
-    return Noise(name, {k: v if isinstance(v, str) else float(v) for k, v in arguments.items()})
-
-
-# --- compiled -----------------------------------------------------------------------------------------------------------
+# --- compiled ---
 
 
 @numba.njit(cache=True, error_model="numpy")

@@ -11,8 +11,7 @@ solve. What is computed for a lane never depends on the other lanes of the batch
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -136,7 +135,7 @@ class Posterior:
     def quantities(self, theta: Array) -> Mapping[str, Array]:
         """Quantities of interest at each row; where one divides by zero it is infinite or NaN."""
         theta = _batch(theta)
-        values = {name: theta[:, j] for j, name in enumerate(self.parameters)}
+        values: dict[str, Any] = {name: theta[:, j] for j, name in enumerate(self.parameters)}
         values |= {name: float(value) for name, value in self.problem.model.constants.items()}
         with np.errstate(all="ignore"):
             found = {name: evaluate(e, values, float) for name, e in self.problem.quantities.items()}
@@ -163,7 +162,7 @@ class Arm:
 
     def __init__(self, experiment: Experiment, parameters: tuple[str, ...], solver: SolverSettings):
         self.experiment = experiment
-        self.solver = solver
+        self.settings = vars(solver)
         model = experiment.model
         used = tuple(name for name in parameters if name in model.parameters)
         self.columns = np.array([parameters.index(name) for name in used], dtype=np.int64)
@@ -203,20 +202,13 @@ class Arm:
         p[:, self.columns.size :] = self.constants
         return p
 
-    @cached_property
-    def _settings(self) -> dict:
-        s = self.solver
-        return {"rtol": s.rtol, "atol": s.atol, "max_steps": s.max_steps, "method": s.method, "inputs": self.inputs}
-
     def outputs(self, theta: Array) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """The outputs at the times of the data, (lanes, times, outputs), and the status of each solve."""
-        found = ode.simulate(self.system, self.arguments(theta), self.times, **self._settings)
+        found = ode.simulate(self.system, self.arguments(theta), self.times, inputs=self.inputs, **self.settings)
         return found.outputs, found.status
 
     def log_likelihood(self, outputs: NDArray[np.float64], theta: Array, pointwise: Array) -> Array:
-        return noise.log_likelihood(
-            outputs, theta, self.y, self.where, self.codes, self.slots, self.fixed, pointwise
-        )
+        return noise.log_likelihood(outputs, theta, self.y, self.where, self.codes, self.slots, self.fixed, pointwise)
 
 
 def known_inputs(experiment: Experiment) -> ode.Inputs | None:

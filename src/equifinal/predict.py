@@ -99,10 +99,7 @@ def _simulate(
         np.array([arguments]),
         grid,
         inputs=known_inputs(experiment),
-        rtol=solver.rtol,
-        atol=solver.atol,
-        max_steps=solver.max_steps,
-        method=solver.method,
+        **vars(solver),
     )
     if found.status[0] != 0:
         where = f"experiment '{experiment.name}': " if experiment.name else ""
@@ -127,9 +124,9 @@ def _scatter(
 ) -> Array:
     at = np.searchsorted(grid, asked)
     mean = output[at]
-    if entry.is_increment:
+    if entry.increment:
         mean = mean - output[np.concatenate([[0], at[:-1]])]
     numbers = [np.zeros(1), np.zeros(1), np.ones(1)]
     for argument, value in entry.noise.arguments.items():
         numbers[noise.SLOTS[argument]] = np.array([values[value] if isinstance(value, str) else value])
-    return noise.simulate_observation(entry.noise.code, mean, *numbers, rng)
+    return noise.simulate_observation(entry.noise.code, mean, numbers[0], numbers[1], numbers[2], rng)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numba
@@ -46,9 +46,7 @@ FAMILIES: dict[str, Family] = {
     "loguniform": Family((), (), LOGUNIFORM, lambda a: (), (0.0, _INF)),
     "normal": Family(("mean", "sd"), ("sd",), NORMAL, lambda a: (a["mean"], a["sd"])),
     "halfnormal": Family(("sd",), ("sd",), NORMAL, lambda a: (0.0, a["sd"]), (0.0, _INF)),
-    "lognormal": Family(
-        ("meanlog", "sdlog"), ("sdlog",), LOGNORMAL, lambda a: (a["meanlog"], a["sdlog"]), (0.0, _INF)
-    ),
+    "lognormal": Family(("meanlog", "sdlog"), ("sdlog",), LOGNORMAL, lambda a: (a["meanlog"], a["sdlog"]), (0.0, _INF)),
     "gamma": Family(("shape", "rate"), ("shape", "rate"), GAMMA, lambda a: (a["shape"], a["rate"]), (0.0, _INF)),
     "exponential": Family(("rate",), ("rate",), GAMMA, lambda a: (1.0, a["rate"]), (0.0, _INF)),
     "beta": Family(("a", "b"), ("a", "b"), BETA, lambda a: (a["a"], a["b"]), (0.0, 1.0)),
@@ -61,11 +59,21 @@ FAMILIES: dict[str, Family] = {
 COORDINATES = ("log", "logit", "identity")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class Prior:
-    """A proper one-dimensional prior, possibly truncated, with the coordinate it is sampled in.
+    """A proper one-dimensional prior by name: ``Prior("normal", mean=1, sd=0.5, lower=0)``.
 
-    Build it with `prior`, which checks its arguments.
+    Parameters
+    ----------
+    family
+        ``uniform``, ``loguniform`` (both on lower, upper), ``normal`` (mean, sd), ``halfnormal`` (sd), ``lognormal``
+        (meanlog, sdlog), ``gamma`` (shape, rate), ``exponential`` (rate), ``beta`` (a, b), ``student-t`` (df,
+        location, scale), ``cauchy`` (location, scale) or ``halfcauchy`` (scale).
+    lower, upper
+        Bounds; any prior may be truncated to them.
+    coordinate
+        ``log``, ``logit`` or ``identity``: what samplers move in. By default logit on a bounded interval, log on a
+        half-line, identity on the whole line. It changes how fast a sampler is, never the posterior.
     """
 
     family: str
@@ -73,6 +81,37 @@ class Prior:
     lower: float
     upper: float
     coordinate: str
+
+    def __init__(
+        self,
+        family: str,
+        *,
+        lower: float | None = None,
+        upper: float | None = None,
+        coordinate: str | None = None,
+        **arguments: float,
+    ):
+        name = {"student_t": "student-t", "student": "student-t", "t": "student-t"}.get(family, family)
+        if name not in FAMILIES:
+            hint = did_you_mean(str(family), FAMILIES)
+            raise DataError(f"unknown prior '{family}'{hint} (known: {', '.join(FAMILIES)})")
+        numbers = _checked_arguments(name, arguments)
+        low, high = FAMILIES[name].support
+        if name in ("uniform", "loguniform") and (lower is None or upper is None):
+            raise DataError(f"prior '{name}' needs finite bounds: give both 'lower' and 'upper'")
+        if lower is not None:
+            low = max(low, _number(lower, "lower", name))
+        if upper is not None:
+            high = min(high, _number(upper, "upper", name))
+        if not low < high:
+            raise DataError(f"prior '{name}': 'lower' ({low:g}) must be below 'upper' ({high:g})")
+        if name == "loguniform" and low <= 0:
+            raise DataError("prior 'loguniform': 'lower' must be positive")
+        fields = {"family": name, "arguments": numbers, "lower": low, "upper": high}
+        for field, value in (fields | {"coordinate": _coordinate(coordinate, low, high, name)}).items():
+            object.__setattr__(self, field, value)
+        if not math.isfinite(self.log_normaliser):
+            raise DataError(f"prior '{self}' has no mass between its bounds")
 
     def __str__(self) -> str:
         shown = [f"{name} = {value:g}" for name, value in self.arguments.items()]
@@ -120,7 +159,9 @@ class Prior:
         return (measure(inside) - at_lower) / (at_upper - at_lower)
 
     def __reduce__(self):  # what is cached holds functions, which do not travel
-        return Prior, (self.family, self.arguments, self.lower, self.upper, self.coordinate)
+        bounds = {"lower": self.lower, "upper": self.upper}
+        finite = {name: value for name, value in bounds.items() if math.isfinite(value)}
+        return partial(Prior, self.family, coordinate=self.coordinate, **finite, **self.arguments), ()
 
     def log_density(self, x: Any) -> Array:
         values = np.atleast_1d(np.asarray(x, float))[:, None]
@@ -223,31 +264,7 @@ def _log(x: Any) -> Any:
         return np.log(x)
 
 
-def prior(
-    family: str,
-    *,
-    lower: float | None = None,
-    upper: float | None = None,
-    coordinate: str | None = None,
-    **arguments: float,
-) -> Prior:
-    """A prior by name: ``prior("uniform", lower=0, upper=1)``, ``prior("normal", mean=1, sd=0.5, lower=0)``.
-
-    Parameters
-    ----------
-    family
-        ``uniform``, ``loguniform`` (both on lower, upper), ``normal`` (mean, sd), ``halfnormal`` (sd), ``lognormal``
-        (meanlog, sdlog), ``gamma`` (shape, rate), ``exponential`` (rate), ``beta`` (a, b), ``student-t`` (df,
-        location, scale), ``cauchy`` (location, scale) or ``halfcauchy`` (scale).
-    lower, upper
-        Bounds; any prior may be truncated to them.
-    coordinate
-        ``log``, ``logit`` or ``identity``: what samplers move in. By default logit on a bounded interval, log on a
-        half-line, identity on the whole line. It changes how fast a sampler is, never the posterior.
-    """
-    name = {"student_t": "student-t", "student": "student-t", "t": "student-t"}.get(family, family)
-    if name not in FAMILIES:
-        raise DataError(f"unknown prior '{family}'{did_you_mean(str(family), FAMILIES)} (known: {', '.join(FAMILIES)})")
+def _checked_arguments(name: str, arguments: Mapping[str, Any]) -> dict[str, float]:
     rules = FAMILIES[name]
     for argument in arguments:
         if argument not in rules.arguments:
@@ -261,25 +278,15 @@ def prior(
         numbers[argument] = _number(arguments[argument], argument, name)
         if argument in rules.positive and numbers[argument] <= 0:
             raise DataError(f"prior '{name}': '{argument}' must be positive, not {numbers[argument]:g}")
-    low, high = rules.support
-    if name in ("uniform", "loguniform") and (lower is None or upper is None):
-        raise DataError(f"prior '{name}' needs finite bounds: give both 'lower' and 'upper'")
-    if lower is not None:
-        low = max(low, _number(lower, "lower", name))
-    if upper is not None:
-        high = min(high, _number(upper, "upper", name))
-    if not low < high:
-        raise DataError(f"prior '{name}': 'lower' ({low:g}) must be below 'upper' ({high:g})")
-    if name == "loguniform" and low <= 0:
-        raise DataError("prior 'loguniform': 'lower' must be positive")
-    made = Prior(name, numbers, low, high, _coordinate(coordinate, low, high, name))
-    if not math.isfinite(made.log_normaliser):
-        raise DataError(f"prior '{made}' has no mass between its bounds")
-    return made
+    return numbers
 
 
 def _number(value: Any, argument: str, name: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.floating, np.integer)) or not math.isfinite(value):
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, (int, float, np.floating, np.integer))
+        or not math.isfinite(value)
+    ):
         raise DataError(f"prior '{name}': '{argument}' must be a finite number, not {value!r}")
     return float(value)
 
@@ -289,7 +296,9 @@ def _coordinate(asked: str | None, lower: float, upper: float, name: str) -> str
     if asked is None:
         return ("identity", "log", "logit")[bounds]
     if asked not in COORDINATES:
-        raise DataError(f"unknown coordinate '{asked}'{did_you_mean(str(asked), COORDINATES)} (known: {', '.join(COORDINATES)})")
+        raise DataError(
+            f"unknown coordinate '{asked}'{did_you_mean(str(asked), COORDINATES)} (known: {', '.join(COORDINATES)})"
+        )
     if asked == "logit" and bounds < 2:
         raise DataError(f"prior '{name}': coordinate 'logit' needs finite bounds")
     if asked == "log" and (bounds == 0 or (bounds == 2 and lower < 0)):
@@ -297,7 +306,7 @@ def _coordinate(asked: str | None, lower: float, upper: float, name: str) -> str
     return asked
 
 
-# --- compiled, for all parameters of a batch at once ------------------------------------------------------------------------
+# --- compiled, for all parameters of a batch at once ---
 
 
 def prior_table(priors: Iterable[Prior]) -> Array:
@@ -332,7 +341,7 @@ def log_prior(theta: Array, table: Array) -> Array:
             x, lower, upper = theta[i, j], table[j, 5], table[j, 6]
             kernel = int(table[j, 0])
             # a density may be infinite on its border, which has no mass
-            on_border = kernel != UNIFORM and (x == lower or x == upper) and (kernel != NORMAL and kernel != STUDENT)
+            on_border = kernel != UNIFORM and x in (lower, upper) and (kernel != NORMAL and kernel != STUDENT)
             if not (lower <= x <= upper) or on_border or not math.isfinite(x):
                 total[i] = -np.inf
                 break

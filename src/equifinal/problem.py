@@ -109,7 +109,9 @@ class Problem:
             model = experiment.model
             add(model.to_text(), dict(model.constants), model.inputs, model.outputs, model.describe())
             for entry in experiment.observations:
-                add(entry.output, entry.times.tolist(), entry.values.tolist(), entry.previous.tolist(), str(entry.noise))
+                add(
+                    entry.output, entry.times.tolist(), entry.values.tolist(), entry.previous.tolist(), str(entry.noise)
+                )
             for name, series in experiment.inputs.items():
                 add(name, series.times.tolist(), series.values.tolist(), series.interpolation)
         for name, prior in self.priors.items():

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from equifinal.diagnostics import import_arviz
 from equifinal.errors import DataError, SamplingError
 from equifinal.io.files import replace_file
-from equifinal.diagnostics import import_arviz
 from equifinal.posterior import Posterior
 from equifinal.problem import Problem
 from equifinal.progress import show_progress
@@ -85,7 +85,7 @@ def sample(
 
 def run_settings(problem: Problem, asked: Mapping[str, Any]) -> RunSettings:
     """Settings asked for, else the problem's own, else the defaults."""
-    chosen = dict(problem.sampling) | {key: value for key, value in asked.items() if value is not None}
+    chosen: dict[str, Any] = dict(problem.sampling) | {key: value for key, value in asked.items() if value is not None}
     if not isinstance(chosen.get("options", {}), Mapping):
         raise DataError(f"sampling options must be a table, not {chosen['options']!r}")
     return RunSettings(**chosen)
@@ -129,9 +129,7 @@ def _pointwise(posterior: Posterior, theta: np.ndarray) -> dict[str, np.ndarray]
     fresh[1:] = (theta[1:] != theta[:-1]).any(axis=1)
     distinct, source = theta[fresh], np.cumsum(fresh) - 1
     parts = [posterior.pointwise(distinct[i : i + POINTWISE_BATCH]) for i in range(0, len(distinct), POINTWISE_BATCH)]
-    return {
-        _label(posterior.problem, *key): np.concatenate([part[key] for part in parts])[source] for key in parts[0]
-    }
+    return {_label(posterior.problem, *key): np.concatenate([part[key] for part in parts])[source] for key in parts[0]}
 
 
 def _observed(problem: Problem) -> tuple[dict[str, np.ndarray], dict[str, list[str]], dict[str, np.ndarray]]:

@@ -7,6 +7,7 @@ import io
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +51,9 @@ def read_values(problem: Problem, given: Sequence[str]) -> tuple[dict[str, float
             raise DataError(f"--at {text}: expected name=value")
         if name not in problem.parameters:
             known = ", ".join(problem.parameters)
-            raise DataError(f"--at {text}: '{name}' is not a parameter{did_you_mean(name, problem.parameters)} ({known})")
+            raise DataError(
+                f"--at {text}: '{name}' is not a parameter{did_you_mean(name, problem.parameters)} ({known})"
+            )
         try:
             values[name] = float(number)
         except ValueError:
@@ -101,5 +104,5 @@ def write(found: Sequence[SimulationTable], out: Path) -> list[Path]:
     several = len(found) > 1
     paths = [out.with_stem(f"{out.stem}-{i}") if several else out for i in range(1, len(found) + 1)]
     for table, path in zip(found, paths, strict=True):
-        replace_file(path, lambda target, text=table.to_csv(): target.write_text(text, encoding="utf-8"), "the table")
+        replace_file(path, partial(Path.write_text, data=table.to_csv(), encoding="utf-8"), "the table")
     return paths

@@ -17,7 +17,9 @@ def problem_facts(problem: Problem) -> dict[str, Any]:
         "name": problem.name,
         "equations": model.to_text(),
         "states": list(model.states),
-        "parameters": {name: str(problem.priors[name]) if name in problem.priors else None for name in problem.parameters},
+        "parameters": {
+            name: str(problem.priors[name]) if name in problem.priors else None for name in problem.parameters
+        },
         "constants": {name: number_text(value) for name, value in model.constants.items()},
         "inputs": list(model.inputs),
         "outputs": list(model.outputs),
@@ -38,7 +40,7 @@ def problem_words(problem: Problem) -> str:
     for experiment in problem.experiments:
         parts += ["", *_experiment_words(experiment)]
     missing = _missing(problem)
-    parts += ["", "ready to fit" if not missing else missing]
+    parts += ["", missing or "ready to fit"]
     return "\n".join(parts)
 
 
@@ -64,7 +66,7 @@ def _experiment_facts(experiment: Experiment) -> dict[str, Any]:
                 "count": int(entry.values.size),
                 "first": float(entry.times[0]) if entry.values.size else None,
                 "last": float(entry.times[-1]) if entry.values.size else None,
-                "increment": entry.is_increment,
+                "increment": entry.increment,
                 "noise": str(entry.noise),
             }
             for entry in experiment.observations

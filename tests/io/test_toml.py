@@ -74,7 +74,7 @@ def test_data_files(tmp_path: Path) -> None:
 def test_increments_count_since_the_previous_row() -> None:
     text = (MODEL + REST + DATA).replace("[data]", '[data]\nincrements = ["y"]')
     (entry,) = loads(text).experiments[0].observations
-    assert entry.is_increment
+    assert entry.increment
     # the row at time 2 is empty, yet the value at 3 counts since it
     assert entry.previous.tolist() == [0, 2]
 
@@ -109,7 +109,9 @@ data = { time = [1], y = [5] }
 
 
 def test_inputs() -> None:
-    text = (MODEL.replace("-k*x", "u - k*x") + REST + DATA).replace('outputs = ["y"]', 'outputs = ["y"]\ninputs = ["u"]')
+    text = (MODEL.replace("-k*x", "u - k*x") + REST + DATA).replace(
+        'outputs = ["y"]', 'outputs = ["y"]\ninputs = ["u"]'
+    )
     with pytest.raises(DataError, match="input 'u' has no values"):
         loads(text)
     problem = loads(text + '[inputs]\nu = { time = [0, 1, 2], value = [0, 1, 0], interpolation = "step" }\n')
@@ -131,7 +133,7 @@ ERRORS = [
     ("", "no \\[model\\]"),
     ("[modle]\n", "unknown key 'modle'; did you mean 'model'"),
     ("[model]\noutputs = ['x']\n", "needs equations"),
-    ("[model]\nequations = \"x' = 1\"\n", "needs outputs"),
+    ('[model]\nequations = "x\' = 1"\n', "needs outputs"),
     ("[model]\nequations = \"x' = 1\"\noutputs = 'x'\n", "list of names"),
     ("[model]\nequations = 3\noutputs = ['x']\n", "needs equations"),
     ("model = 3\n", "must be a table"),
@@ -206,7 +208,7 @@ def test_files_that_are_none(tmp_path: Path) -> None:
         load(tmp_path / "binary.toml")
     with pytest.raises(DataError):
         load("\0")
-    with pytest.raises(DataError, match="nested too deeply|not valid"):
+    with pytest.raises(DataError, match=r"nested too deeply|not valid"):
         loads("a = " + "[" * 5000)
 
 
@@ -218,8 +220,11 @@ junk = st.recursive(
 
 
 @given(
-    st.sampled_from(["constants", "quantities", "parameters", "noise", "data", "inputs", "experiment", "solver", "sampling"]),
-    st.dictionaries(st.sampled_from(["k", "a", "x", "y", "time", "file", "name", "rtol", "seed"]), junk, max_size=3) | junk,
+    st.sampled_from(
+        ["constants", "quantities", "parameters", "noise", "data", "inputs", "experiment", "solver", "sampling"]
+    ),
+    st.dictionaries(st.sampled_from(["k", "a", "x", "y", "time", "file", "name", "rtol", "seed"]), junk, max_size=3)
+    | junk,
 )
 def test_no_table_leads_anywhere_but_to_a_problem_or_an_error(table: str, content: object) -> None:
     import equifinal.io.toml as reader

@@ -146,7 +146,9 @@ def test_a_killed_run_ends_with_the_same_draws(tmp_path: Path) -> None:
     file, script = tmp_path / "checkpoint.npz", tmp_path / "killed.py"
     script.write_text(KILLED)
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
-    process = subprocess.Popen([sys.executable, str(script), str(file)], stdout=subprocess.PIPE, text=True, env=environment)
+    process = subprocess.Popen(
+        [sys.executable, str(script), str(file)], stdout=subprocess.PIPE, text=True, env=environment
+    )
     assert process.stdout is not None
     deadline = time.monotonic() + 120
     for line in process.stdout:
@@ -164,7 +166,7 @@ def test_a_killed_run_ends_with_the_same_draws(tmp_path: Path) -> None:
 
 def test_no_starting_point_is_an_error_with_advice() -> None:
     text = DECAY.replace('family = "normal", sd = 0.2', 'family = "lognormal", sdlog = 1').replace("y = x", "y = 0 - x")
-    with pytest.raises(SamplingError, match="none of 1000 prior draws.*Check that"):
+    with pytest.raises(SamplingError, match=r"none of 1000 prior draws.*Check that"):
         run(Posterior(loads(text)), SETTINGS)
 
 

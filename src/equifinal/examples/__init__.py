@@ -20,7 +20,9 @@ EXAMPLES = {
 def example_path(name: str) -> Path:
     """The problem file of a bundled example."""
     if name not in EXAMPLES:
-        raise DataError(f"there is no example '{name}'{did_you_mean(name, EXAMPLES)} (there are: {', '.join(EXAMPLES)})")
+        raise DataError(
+            f"there is no example '{name}'{did_you_mean(name, EXAMPLES)} (there are: {', '.join(EXAMPLES)})"
+        )
     return FOLDER / f"{name}.toml"
 
 

@@ -34,7 +34,9 @@ def read_csv(path: Path, columns: Mapping[str, str], *, ignore: Sequence[str] = 
         raise DataError(f"{path.name} is not a text file in UTF-8") from None
     except (OSError, ValueError) as error:
         raise DataError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from None
-    lines = [(n, line) for n, line in enumerate(text.splitlines(), start=1) if line.strip() and not line.startswith("#")]
+    lines = [
+        (n, line) for n, line in enumerate(text.splitlines(), start=1) if line.strip() and not line.startswith("#")
+    ]
     if not lines:
         raise DataError(f"{path.name} is empty; it needs a header line such as time,{_example(columns)}")
     delimiter = max(",;\t", key=lines[0][1].count)
@@ -48,11 +50,11 @@ def read_csv(path: Path, columns: Mapping[str, str], *, ignore: Sequence[str] = 
             raise DataError(f"{path.name}: column '{name}' stands twice")
         if name not in columns.values() and name not in ignore:
             hint = did_you_mean(name, columns.values())
-            raise DataError(
-                f"{path.name}: column '{name}' is not an output{hint}; if it is not data, list it under ignore = [\"{name}\"]"
-            )
+            raise DataError(f"{path.name}: column '{name}' is not an output{hint}; else list it: ignore = [\"{name}\"]")
     if columns["time"] not in header:
-        raise DataError(f"{path.name} has no column '{columns['time']}' for the times (its columns: {', '.join(header)})")
+        raise DataError(
+            f"{path.name} has no column '{columns['time']}' for the times (its columns: {', '.join(header)})"
+        )
     table: dict[str, list[float]] = {key: [] for key, name in columns.items() if name in header}
     for n, row in rows[1:]:
         if len(row) != len(header):

@@ -13,15 +13,26 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from equifinal.data import Experiment, InputSeries, Observations, observations
+from equifinal.data import Experiment, InputSeries, Observations
 from equifinal.errors import DataError, EquifinalError, ModelError, did_you_mean
 from equifinal.io.csv import Table, read_csv
 from equifinal.model import Model
-from equifinal.noise import Noise, noise
-from equifinal.prior import Prior, prior
+from equifinal.noise import Noise
+from equifinal.prior import Prior
 from equifinal.problem import Problem, SolverSettings
 
-TABLES = ("model", "constants", "quantities", "parameters", "noise", "data", "inputs", "experiment", "solver", "sampling")
+TABLES = (
+    "model",
+    "constants",
+    "quantities",
+    "parameters",
+    "noise",
+    "data",
+    "inputs",
+    "experiment",
+    "solver",
+    "sampling",
+)
 EXPERIMENT_KEYS = ("name", "constants", "initial", "inputs", "noise", "data")
 DATA_KEYS = ("file", "columns", "ignore", "increments")
 SAMPLING_KEYS = ("sampler", "chains", "draws", "warmup", "thin", "seed", "options")
@@ -80,7 +91,7 @@ def _equations_offset(text: str) -> int | None:
     return None if opening is None else text[: opening.end()].count("\n")
 
 
-# --- tables -------------------------------------------------------------------------------------------------------------
+# --- tables ---
 
 
 def _problem(document: Mapping[str, Any], folder: Path, name: str) -> Problem:
@@ -129,7 +140,7 @@ def _prior(name: str, value: Any) -> Prior:
         family = arguments.pop("prior", None)
         if not isinstance(family, str):
             raise DataError('needs prior = "...", the name of a distribution')
-        return prior(family, **arguments)
+        return Prior(family, **arguments)
 
 
 def _noises(table: Mapping[str, Any], model: Model, where: str) -> dict[str, Noise]:
@@ -144,7 +155,7 @@ def _noises(table: Mapping[str, Any], model: Model, where: str) -> dict[str, Noi
             family = arguments.pop("family", None)
             if not isinstance(family, str):
                 raise DataError('needs family = "...", the name of a noise family')
-            found[output] = noise(family, **arguments)
+            found[output] = Noise(family, **arguments)
     return found
 
 
@@ -184,7 +195,7 @@ def _experiment(
         found = tuple(_observations(parts["data"], model, noises, folder)) if parts["data"] else ()
     # noise without data is kept: it lets data be simulated
     seen = {entry.output for entry in found}
-    silent = tuple(observations(y, [], [], n) for y, n in noises.items() if y not in seen)
+    silent = tuple(Observations(y, [], [], n) for y, n in noises.items() if y not in seen)
     return Experiment(model, found + silent, inputs, name)
 
 
@@ -210,8 +221,10 @@ def _observations(
         raise DataError(f"there is no column for any output ({', '.join(model.outputs)})")
     for output in found:
         if output not in noises:
-            raise DataError(f'output \'{output}\' has data but no noise; add {output} = {{ family = "normal", sd = ... }} to [noise]')
-        yield observations(
+            raise DataError(
+                f"output '{output}' has data but no noise; add {output} = {{ family = \"normal\", sd = ... }} to [noise]"
+            )
+        yield Observations(
             output, columns.times, columns.values[output], noises[output], increment=output in increments
         )
 
@@ -247,7 +260,7 @@ def _inline(table: Mapping[str, Any], model: Model) -> Table:
     return Table(table["time"], blank)
 
 
-# --- checks -------------------------------------------------------------------------------------------------------------
+# --- checks ---
 
 
 def _table(document: Mapping[str, Any], key: str) -> Mapping[str, Any]:

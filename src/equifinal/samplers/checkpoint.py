@@ -70,7 +70,7 @@ class Checkpoint:
         arrays = {f"{group}.{key}": value for group, parts in groups.items() for key, value in parts.items()}
         arrays["header"] = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
         buffer = io.BytesIO()
-        np.savez(buffer, allow_pickle=False, **arrays)  # type: ignore[arg-type]
+        np.savez(buffer, allow_pickle=False, **arrays)
         replace_file(self.path, lambda target: _write(target, buffer), "the checkpoint")
 
     def load(self) -> Saved | None:
