@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-import llvmlite.binding as llvm
+import llvmlite.binding as llvm  # type: ignore[import-untyped]
 
 _lock = threading.RLock()  # LLVM's compiler is used by one thread at a time
 _loaded: dict[str, Code] = {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from enum import IntEnum
 from typing import Literal, NamedTuple
@@ -222,7 +223,7 @@ def _processors() -> int:
 _PROCESSORS = _processors()
 
 
-def _run_in_threads(run, n_lanes: int, threads: int | None, pace: list[float]) -> None:
+def _run_in_threads(run: Callable[[], None], n_lanes: int, threads: int | None, pace: list[float]) -> None:
     """Run the same work in this thread and possibly others; the work itself deals out lanes among them."""
     if threads is None:
         threads = _PROCESSORS if n_lanes * pace[0] > _WORTH_A_THREAD else 1
@@ -235,7 +236,7 @@ def _run_in_threads(run, n_lanes: int, threads: int | None, pace: list[float]) -
     pace[0] = (time.perf_counter() - began) * max(threads, 1) / n_lanes
 
 
-def _share(run, threads: int) -> None:
+def _share(run: Callable[[], None], threads: int) -> None:
     global _pool
     with _pool_lock:
         if _pool is None:
