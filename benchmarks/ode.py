@@ -2,9 +2,9 @@
 
     uv run python benchmarks/ode.py
 
-Speed is time per solve: ours for a batch of scattered lanes, SciPy's ``solve_ivp(LSODA)`` with a Python right-hand
-side for some of the same lanes. Errors are against a reference at tolerance 1e-12, in units of each output's largest
-value. Reported times are the best of several rounds that alternate between the two.
+Speed is time per solve: ours for a batch of scattered lanes, SciPy's ``solve_ivp(LSODA)`` with a Python
+right-hand side for some of the same lanes. Errors are against a reference at tolerance 1e-12, in units of each output's
+largest value. Reported times are the best of several rounds that alternate between the two.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "ode"))
 
-from ode_problems import CASCADE, HIRES, HIV, SI, Problem, relative_error  # noqa: E402
+from ode_problems import CASCADE, HIRES, HIV, SI, Problem, relative_error
 
-from equifinal.ode import simulate  # noqa: E402
+from equifinal.ode import simulate
 
 ROUNDS = 5
 BARS = {"SI": 60, "HIV": 60, "HIRES": 15, "cascade": None}
@@ -114,7 +114,9 @@ def start_up() -> None:
 
 
 if __name__ == "__main__":
-    print("           states us/solve  SciPy us/solve  ratio      bar  sensit.   error  SciPy error  ref. check  steps failed")
+    print(
+        "           states us/solve  SciPy us/solve  ratio      bar  sensit.   error  SciPy error  ref. check  steps failed"
+    )
     measure(SI, 4000, 40)
     measure(HIV, 2000, 20)
     measure(HIRES, 500, 10)

@@ -62,6 +62,7 @@ def _compile() -> bytes:
     options: dict[str, Any] = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
     compiled = numba.njit(kernel.SIGNATURE, **options)(kernel.solve_lanes)
     assembly = compiled.inspect_llvm(kernel.SIGNATURE.args)
-    symbol = compiled.overloads[kernel.SIGNATURE.args].fndesc.mangled_name
+    overload: Any = compiled.overloads[kernel.SIGNATURE.args]
+    symbol = overload.fndesc.mangled_name
     code, outside = native.emit_object(assembly)
     return b"\0".join([symbol.encode(), " ".join(outside).encode(), code])

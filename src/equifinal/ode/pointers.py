@@ -1,7 +1,8 @@
 """What Numba lacks for code on bare pointers: offsets, calls by address, an atomic counter.
 
 Integrators work on pointers rather than arrays: model functions are called by address without any wrapping,
-nothing is allocated or reference-counted, and the compiled code needs nothing from Numba when it is loaded again.
+nothing is allocated or reference-counted, and the compiled code needs nothing from Numba when it is loaded
+again.
 """
 
 from __future__ import annotations
