@@ -4,8 +4,9 @@ Every function has the same signature, six pointers to doubles::
 
     void f(x, p, u, dx, du, out)
 
-states, arguments, inputs, a direction in states and one in inputs, and where the results go. Names of the model never
-get into the text: an argument is a letter and a position. Integer powers become multiplications.
+states, arguments, inputs, a direction in states and one in inputs, and where the results go. Names of the
+model never get into the text: an argument is a letter and a position. Integer powers become
+multiplications.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ ARRAYS = ("x", "p", "u", "dx", "du")
 
 
 def assemble(graph: Graph, functions: Mapping[str, Sequence[int]], *, typed_pointers: bool) -> str:
-    """An LLVM module with one function for each entry of ``functions``: its name and the nodes it stores in order.
+    """An LLVM module with a function for each entry of ``functions``: its name, the nodes it stores in order.
 
     LLVM before version 17 writes pointers with the type they point to (``typed_pointers``).
     """

@@ -1,9 +1,9 @@
 """Machine code kept on disk between runs, by content.
 
-A cache may be missing, read-only, full, truncated, edited or written by two processes at once; none of that is ever
-an error. An entry is one file: a checksum, then the code. What does not match its checksum, or is not the user's own
-file, is treated as absent. Entries are written to a temporary name and moved into place, so that a reader sees all of
-an entry or nothing.
+A cache may be missing, read-only, full, truncated, edited or written by two processes at once; none of that
+is ever an error. An entry is one file: a checksum, then the code. What does not match its checksum, or is
+not the user's own file, is treated as absent. Entries are written to a temporary name and moved into place,
+so that a reader sees all of an entry or nothing.
 
 ``EQUIFINAL_CACHE_DIR`` says where; the default is the user's cache directory.
 """

@@ -1,8 +1,8 @@
 """Models to compiled systems.
 
-A system is machine code for the model's functions and the table that hands them to the integrators. Parameters and
-constants are arguments at run time, so experiments that differ in the values of constants share their code, and
-those that differ in initial values share all code but the initial values'.
+A system is machine code for the model's functions and the table that hands them to the integrators.
+Parameters and constants are arguments at run time, so experiments that differ in the values of constants
+share their code, and those that differ in initial values share all code but the initial values'.
 """
 
 from __future__ import annotations
@@ -110,8 +110,8 @@ def compile_system(model: Model, parameters: tuple[str, ...]) -> System:
     model
         The model.
     parameters
-        Names of the parameters, in the order of the columns of ``p`` in `simulate`: all of the model's, and possibly
-        others (noise scales, say), which are ignored and have zero sensitivities.
+        Names of the parameters, in the order of the columns of ``p`` in `simulate`: all of the model's, and
+        possibly others (noise scales, say), which are ignored and have zero sensitivities.
 
     Raises
     ------

@@ -1,11 +1,13 @@
 """Dormand and Prince's explicit Runge-Kutta pair of order 5(4), with dense output and a stiffness test.
 
-Seven stages, the last of which is the first of the next step. The fourth-order continuous extension is Shampine's.
+Seven stages, the last of which is the first of the next step. The fourth-order continuous extension is
+Shampine's.
 
 References
 ----------
 Dormand, Prince (1980), A family of embedded Runge-Kutta formulae. J. Comput. Appl. Math. 6, 19-26.
-Hairer, Norsett, Wanner (1993), Solving Ordinary Differential Equations I, sections II.4-II.6; II, section IV.2.
+Hairer, Norsett, Wanner (1993), Solving Ordinary Differential Equations I, sections II.4 to II.6.
+Hairer, Wanner (1996), Solving Ordinary Differential Equations II, section IV.2: the stiffness test.
 """
 
 from __future__ import annotations
@@ -30,13 +32,20 @@ STAGES = [
     )
 ]
 NODES = [sum(row) for row in STAGES]
-ERROR = [Fraction(text) for text in "71/57600 0 -71/16695 71/1920 -17253/339200 22/525 -1/40".split()]
+ERROR = [
+    Fraction(text) for text in ("71/57600", "0", "-71/16695", "71/1920", "-17253/339200", "22/525", "-1/40")
+]
 DENSE = [
     Fraction(text)
     for text in (
-        "-12715105075/11282082432 0 87487479700/32700410799 -10690763975/1880347072 "
-        "701980252875/199316789632 -1453857185/822651844 69997945/29380423"
-    ).split()
+        "-12715105075/11282082432",
+        "0",
+        "87487479700/32700410799",
+        "-10690763975/1880347072",
+        "701980252875/199316789632",
+        "-1453857185/822651844",
+        "69997945/29380423",
+    )
 ]
 
 # Plain numbers under plain names: Numba turns global floats into constants of the code.
@@ -87,7 +96,7 @@ def explicit_attempt(d, t, h, z, p, segment, f0, k, z_new, scratch, u, entries, 
 
 @compiled
 def at_stability_edge(d, h, k, z_new, scratch):
-    """Whether h times the dominant eigenvalue, estimated from the last two stages, leaves the stability region."""
+    """Whether h times the dominant eigenvalue, estimated from two stages, leaves the stability region."""
     n = d[N_STATES]
     size = n * (1 + d[N_COLUMNS])
     k6, k7 = shift(k, 4 * size), shift(k, 5 * size)

@@ -6,7 +6,8 @@ With sensitivities the integrated vector is z = (x, S), S = dx/dp with a row for
 
 df/dx and df/dp are sparse: the model's function stores their entries, the layout says where they belong.
 
-``segment`` describes the inputs on the current stretch of time: its start, then values and slopes of each input.
+``segment`` describes the inputs on the current stretch of time: its start, then values and slopes of each
+input.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ def spread(d, entries, s, out):
 
 @compiled
 def field(d, t, z, p, segment, u, entries, out):
-    """z' into ``out``; ``u`` and ``entries`` are working space that holds the inputs and f, df/dx, df/dp afterwards."""
+    """z' into ``out``; leaves the inputs in ``u`` and, with sensitivities, f, df/dx, df/dp in ``entries``."""
     inputs_at(d, t, segment, u)
     n, m = d[N_STATES], d[N_COLUMNS]
     if m == 0:

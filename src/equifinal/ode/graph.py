@@ -1,11 +1,12 @@
 """Arithmetic as a graph in which equal subexpressions are one node, and its derivatives.
 
-Right-hand sides, Jacobians and sensitivities of a rational model share most of their terms. Every operation is looked
-up before it is made, so a term that occurs in ten places is one node and is computed once. Nodes are numbered as they
-are made, operands first: going through them in order is going through them in order of evaluation, without recursion.
+Right-hand sides, Jacobians and sensitivities of a rational model share most of their terms. Every operation
+is looked up before it is made, so a term that occurs in ten places is one node and is computed once. Nodes
+are numbered as they are made, operands first: going through them in order is going through them in order of
+evaluation, without recursion.
 
-Only exact simplifications are made (0 + a, 1*a, signs pulled outwards, numbers combined as fractions): a sum or
-product keeps the order in which the modeller wrote it.
+Only exact simplifications are made (0 + a, 1*a, signs pulled outwards, numbers combined as fractions): a
+sum or product keeps the order in which the modeller wrote it.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _MAX_FOLDED_BITS = 10_000  # powers of numbers beyond this stay unevaluated
 
 
 class Graph:
-    """Hash-consed arithmetic: numbers, entries of argument arrays, and ``+ - * /``, negation and integer powers.
+    """Hash-consed arithmetic: numbers, entries of argument arrays, ``+ - * /``, negation, integer powers.
 
     A node is a tuple whose first entry names the operation; a node's number is its place in ``nodes``.
     """

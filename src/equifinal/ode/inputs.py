@@ -15,9 +15,9 @@ from equifinal.errors import SolverError
 class Inputs:
     """Piecewise linear functions of time.
 
-    On ``[breaks[k], breaks[k+1])`` the inputs are ``values[k] + slopes[k]*(t - breaks[k])``; from the last break on they
-    stay at its values. They may jump at breaks, where the value is that from the right. Integrators step to every
-    break and never across.
+    On ``[breaks[k], breaks[k+1])`` the inputs are ``values[k] + slopes[k]*(t - breaks[k])``; from the last
+    break on they stay at its values. They may jump at breaks, where the value is that from the right.
+    Integrators step to every break and never across.
 
     Attributes
     ----------
@@ -55,7 +55,7 @@ class Inputs:
 
     @staticmethod
     def linear(times: ArrayLike, values: ArrayLike) -> Inputs:
-        """Straight lines between points, held before the first and after the last; values (K,) or (K, n_inputs)."""
+        """Straight lines between points, held outside of them; values (K,) or (K, n_inputs)."""
         breaks, levels = _points(times, values)
         slopes = np.zeros_like(levels)
         slopes[:-1] = np.diff(levels, axis=0) / np.diff(breaks)[:, None]
@@ -63,7 +63,7 @@ class Inputs:
 
     @staticmethod
     def step(times: ArrayLike, values: ArrayLike) -> Inputs:
-        """Each value held from its time to the next, the first also before it; values (K,) or (K, n_inputs)."""
+        """Values held from their time to the next, the first also before; values (K,) or (K, n_inputs)."""
         breaks, levels = _points(times, values)
         return _from_zero(breaks, levels, np.zeros_like(levels))
 

@@ -15,7 +15,7 @@ from equifinal.ode import cache, native
 _SOURCES = ("layout", "pointers", "field", "explicit", "stiff", "rodas5p", "kernel")
 _MATHS = {"pow", "sqrt", "fabs", "memset", "memcpy", "memmove"}  # found in every process
 _ARGUMENTS = "PiPiiPPiPiddiPPPPPPPP"  # of kernel.solve_lanes: pointer, integer, double
-_TYPES = {"P": ctypes.c_void_p, "i": ctypes.c_int64, "d": ctypes.c_double}
+_TYPES: dict[str, Any] = {"P": ctypes.c_void_p, "i": ctypes.c_int64, "d": ctypes.c_double}
 
 _lock = threading.Lock()
 _integrator: tuple[Callable[..., Any], native.Code] | None = None
@@ -29,7 +29,7 @@ def integrator() -> Callable[..., Any]:
             if _integrator is None:
                 code = _code()
                 prototype = ctypes.CFUNCTYPE(
-                    ctypes.c_int, *[ctypes.c_void_p] * 2, *map(_TYPES.get, _ARGUMENTS)
+                    ctypes.c_int, *[ctypes.c_void_p] * 2, *[_TYPES[letter] for letter in _ARGUMENTS]
                 )
                 (address,) = code.addresses.values()
                 _integrator = prototype(address), code
@@ -59,9 +59,10 @@ def _compile() -> bytes:
 
     from equifinal.ode import kernel
 
-    options = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    options: dict[str, Any] = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
     compiled = numba.njit(kernel.SIGNATURE, **options)(kernel.solve_lanes)
     assembly = compiled.inspect_llvm(kernel.SIGNATURE.args)
-    symbol = compiled.overloads[kernel.SIGNATURE.args].fndesc.mangled_name
+    overload: Any = compiled.overloads[kernel.SIGNATURE.args]
+    symbol = overload.fndesc.mangled_name
     code, outside = native.emit_object(assembly)
     return b"\0".join([symbol.encode(), " ".join(outside).encode(), code])

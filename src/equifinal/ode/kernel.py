@@ -1,7 +1,7 @@
 """The loop over lanes and steps: step control, the stiffness switch, output at the requested times, failures.
 
-Compiled once for all models. Lanes share nothing but the counter that deals them out, so a lane's result does not
-depend on which lanes it is solved with, nor on how many threads there are.
+Compiled once for all models. Lanes share nothing but the counter that deals them out, so a lane's result
+does not depend on which lanes it is solved with, nor on how many threads there are.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from equifinal.ode.layout import (
     START_TANGENT,
 )
 from equifinal.ode.pointers import Doubles, Integers, call, shift, take_next
-from equifinal.ode.stiff import prepare, stiff_attempt, stiff_interpolate
+from equifinal.ode.stiff import interpolation_doubt, prepare, stiff_attempt, stiff_interpolate
 
 OK, TOO_MANY_STEPS, STEP_TOO_SMALL, NOT_FINITE = 0, 1, 2, 3
 AUTO, EXPLICIT, STIFF = 0, 1, 2
@@ -45,6 +45,7 @@ STIFF_STEPS, CALM_STEPS = (
     6,
 )  # steps at the edge of stability before switching; calm steps before forgetting
 TINY = 2.3e-16
+LARGEST_DOUBT = 10.0  # about the interior of a stiff step, in units of the tolerance
 
 
 @compiled
@@ -149,7 +150,7 @@ def solve_lane(
     state_sensitivities,
     steps,
 ):
-    """Integrate one lane from 0 through all times; returns its status. Rows not reached are left as they are."""
+    """Integrate one lane from 0 through all times; returns its status. Rows not reached stay as they are."""
     n, n_inputs, n_outputs, width = d[N_STATES], d[N_INPUTS], d[N_OUTPUTS], d[N_SENSITIVITIES]
     size = n * (1 + d[N_COLUMNS])
     z, z_new, f0 = work, shift(work, size), shift(work, 2 * size)
@@ -167,7 +168,7 @@ def solve_lane(
 
     stiff = method == STIFF
     t, h, error_before, at_edge, calm = 0.0, 0.0, 1e-4, 0, 0
-    fresh, rejected, failed_finite = True, False, False
+    fresh, rejected, failed_finite, landing = True, False, False, False
     segment, here, next_time = inputs, 0, 0
     set_start(d, p, u, entries, z)
     if not all_finite(z, n):
@@ -194,7 +195,7 @@ def solve_lane(
             next_time += 1
         if next_time == n_times:
             return OK
-        end = times[n_times - 1]
+        end = times[next_time if landing else n_times - 1]
         if here + 1 < n_segments:
             end = min(end, inputs[(here + 1) * row])
 
@@ -216,9 +217,7 @@ def solve_lane(
         failure = OK
         if steps[0] >= max_steps:
             return TOO_MANY_STEPS
-        if not last and 0.1 * step <= TINY * t:
-            failure = NOT_FINITE if failed_finite else STEP_TOO_SMALL
-        elif rejected and step < 1e-290:
+        if (not last and 0.1 * step <= TINY * t) or (rejected and step < 1e-290):
             failure = NOT_FINITE if failed_finite else STEP_TOO_SMALL
         if failure != OK:
             if stiff or method == EXPLICIT:
@@ -259,6 +258,13 @@ def solve_lane(
             continue
         failed_finite = False
         t_new = end if last else t + step
+        if (
+            stiff
+            and times[next_time] < t_new
+            and interpolation_doubt(d, z, k, z_new, tableau, scratch, rtol, atol) > LARGEST_DOUBT
+        ):
+            landing = True  # from here on, step to the times rather than across
+            continue
         while next_time < n_times and times[next_time] < t_new:
             theta = (times[next_time] - t) / step
             middle = shift(k, 7 * size) if not stiff else scratch

@@ -1,7 +1,7 @@
 """How a compiled system is handed to the integrators: one table of integers.
 
-Sizes and addresses stand at fixed places, then the sparsity patterns one after another. Plain numbers only, so that
-the integrators' compiled code does not depend on Python objects, nor on the model.
+Sizes and addresses stand at fixed places, then the sparsity patterns one after another. Plain numbers only,
+so that the integrators' compiled code does not depend on Python objects, nor on the model.
 """
 
 # sizes

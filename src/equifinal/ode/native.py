@@ -1,7 +1,8 @@
 """LLVM assembly to machine code in this process.
 
-The model's functions are assembled directly (`equifinal.ode.assembly`) and the integrators by Numba, once; both end
-here. Object code of the integrators is kept on disk, so that a later run neither compiles them nor imports Numba.
+The model's functions are assembled directly (`equifinal.ode.assembly`) and the integrators by Numba, once;
+both end here. Object code of the integrators is kept on disk, so that a later run neither compiles them nor
+imports Numba.
 """
 
 from __future__ import annotations
@@ -11,11 +12,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
+from weakref import WeakValueDictionary
 
-import llvmlite.binding as llvm
+import llvmlite.binding as llvm  # type: ignore[import-untyped]
 
 _lock = threading.RLock()  # LLVM's compiler is used by one thread at a time
-_loaded: dict[str, Code] = {}
+_loaded: WeakValueDictionary[str, Code] = WeakValueDictionary()  # by assembly
 
 
 @dataclass(frozen=True)
@@ -30,9 +32,11 @@ def typed_pointers() -> bool:
     return llvm.llvm_version_info[0] < 17
 
 
-@cache
-def target() -> Any:
-    """Code generation for this processor. No floating-point liberties: every operation is rounded as written."""
+def _target() -> Any:
+    """Code generation for this processor, without liberties: every operation is rounded as written.
+
+    Made anew for each use, as an execution engine takes its target with it when it goes.
+    """
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     return llvm.Target.from_default_triple().create_target_machine(
@@ -50,19 +54,21 @@ def machine() -> str:
     """What object code depends on besides its source."""
     with _lock:
         features = llvm.get_host_cpu_features().flatten()
-        return f"{target().triple} {llvm.get_host_cpu_name()} {features} {llvm.llvm_version_info}"
+        return f"{_target().triple} {llvm.get_host_cpu_name()} {features} {llvm.llvm_version_info}"
 
 
 def compile_assembly(assembly: str, names: Iterable[str]) -> Code:
     """Compile a module, or hand back the code of an equal one compiled before."""
     with _lock:
-        if assembly not in _loaded:
+        code = _loaded.get(assembly)
+        if code is None:
             module = llvm.parse_assembly(assembly)
             module.verify()
-            engine = llvm.create_mcjit_compiler(module, target())
+            engine = llvm.create_mcjit_compiler(module, _target())
             engine.finalize_object()
-            _loaded[assembly] = Code({name: engine.get_function_address(name) for name in names}, engine)
-        return _loaded[assembly]
+            code = Code({name: engine.get_function_address(name) for name in names}, engine)
+            _loaded[assembly] = code
+        return code
 
 
 def emit_object(assembly: str) -> tuple[bytes, list[str]]:
@@ -71,14 +77,14 @@ def emit_object(assembly: str) -> tuple[bytes, list[str]]:
         module = llvm.parse_assembly(assembly)
         outside = [f.name for f in module.functions if f.is_declaration and not f.name.startswith("llvm.")]
         outside += [g.name for g in module.global_variables if g.is_declaration]
-        return target().emit_object(module), outside
+        return _target().emit_object(module), outside
 
 
 def load_object(code: bytes, name: str) -> Code:
     """Machine code from object code made earlier on the same kind of machine."""
     with _lock:
         empty = llvm.parse_assembly("")
-        engine = llvm.create_mcjit_compiler(empty, target())
+        engine = llvm.create_mcjit_compiler(empty, _target())
         engine.add_object_file(llvm.ObjectFileRef.from_data(code))
         engine.finalize_object()
         return Code({name: engine.get_function_address(name)}, engine)

@@ -1,12 +1,15 @@
 """What Numba lacks for code on bare pointers: offsets, calls by address, an atomic counter.
 
-Integrators work on pointers rather than arrays: model functions are called by address without any wrapping, nothing
-is allocated or reference-counted, and the compiled code needs nothing from Numba when it is loaded again.
+Integrators work on pointers rather than arrays: model functions are called by address without any wrapping,
+nothing is allocated or reference-counted, and the compiled code needs nothing from Numba when it is loaded
+again.
 """
 
 from __future__ import annotations
 
-from llvmlite import ir
+from typing import Any
+
+from llvmlite import ir  # type: ignore[import-untyped]
 from numba import types
 from numba.extending import intrinsic
 
@@ -14,8 +17,7 @@ Doubles = types.CPointer(types.float64)
 Integers = types.CPointer(types.int64)
 
 
-@intrinsic
-def shift(typing_context, pointer, count):
+def _shift(typing_context, pointer, count):
     """``pointer + count``, counted in entries."""
 
     def generate(context, builder, signature, arguments):
@@ -24,8 +26,10 @@ def shift(typing_context, pointer, count):
     return pointer(pointer, types.int64), generate
 
 
-@intrinsic
-def call(typing_context, address, x, p, u, dx, du, out):
+shift: Any = intrinsic(_shift)
+
+
+def _call(typing_context, address, x, p, u, dx, du, out):
     """Call the model function at ``address``."""
 
     def generate(context, builder, signature, arguments):
@@ -37,11 +41,16 @@ def call(typing_context, address, x, p, u, dx, du, out):
     return types.void(types.int64, *[Doubles] * 6), generate
 
 
-@intrinsic
-def take_next(typing_context, counter):
+call: Any = intrinsic(_call)
+
+
+def _take_next(typing_context, counter):
     """The counter's value, which is then one more; no two threads get the same."""
 
     def generate(context, builder, signature, arguments):
         return builder.atomic_rmw("add", arguments[0], ir.Constant(ir.IntType(64), 1), "monotonic")
 
     return types.int64(Integers), generate
+
+
+take_next: Any = intrinsic(_take_next)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from enum import IntEnum
 from typing import Literal, NamedTuple
@@ -42,16 +43,16 @@ class Status(IntEnum):
 _MESSAGES = {
     Status.ok: "solved",
     Status.too_many_steps: (
-        "the solver used up its steps before the last time; raise max_steps, loosen rtol and atol, or look for "
-        "parameters so extreme that the solution changes on a much shorter time scale than the data"
+        "the solver used up its steps before the last time; raise max_steps, loosen rtol and atol, or look "
+        "for parameters so extreme that the solution changes much faster than the data show"
     ),
     Status.step_too_small: (
-        "the step became too small to go on, as happens when a solution grows without bound in finite time; restrict "
-        "the parameters with priors, or check the signs of the equations"
+        "the step became too small to go on, as happens when a solution grows without bound in finite time; "
+        "restrict the parameters with priors, or check the signs of the equations"
     ),
     Status.not_finite: (
-        "a value became infinite or undefined (a division by zero, an overflow, or a parameter that is itself not a "
-        "number); restrict the parameters to where the equations are defined"
+        "a value became infinite or undefined (a division by zero, an overflow, or a parameter that is "
+        "itself not a number); restrict the parameters to where the equations are defined"
     ),
 }
 
@@ -95,21 +96,23 @@ def simulate(
 ) -> Trajectories:
     """Solve the system from time 0 for each row of ``p``.
 
-    A lane that cannot be solved has a status and NaNs; it never raises. A lane's result is the same to the last bit
-    whatever lanes it is solved with, in whatever order, and with however many threads.
+    A lane that cannot be solved has a status and NaNs; it never raises. A lane's result is the same to the
+    last bit whatever lanes it is solved with, in whatever order, and with however many threads.
 
     Parameters
     ----------
     system
         From `compile_system`.
     p
-        Parameters and constants in the order of ``system.arguments``, a row for each lane: (B, len(arguments)).
+        Parameters and constants in the order of ``system.arguments``, a row for each
+        lane: (B, len(arguments)).
     times
         Ascending times >= 0 at which states and outputs are wanted.
     inputs
         The known inputs, if the model has any.
     rtol, atol
-        A step is accepted when the root mean square over the states of error / (atol + rtol |x|) is at most 1.
+        A step is accepted when the root mean square over the states of error / (atol + rtol |x|) is at
+        most 1.
     max_steps
         Attempted steps before a lane is given up.
     method
@@ -199,7 +202,7 @@ def _input_table(system: System, inputs: Inputs | None) -> tuple[np.ndarray, int
     return inputs.table, len(inputs.breaks)
 
 
-# --- threads ----------------------------------------------------------------------------------------------------------
+# --- threads ------------------------------------------------------------------------------------------------
 
 _pool: ThreadPoolExecutor | None = None
 _pool_lock = threading.Lock()
@@ -222,7 +225,7 @@ def _processors() -> int:
 _PROCESSORS = _processors()
 
 
-def _run_in_threads(run, n_lanes: int, threads: int | None, pace: list[float]) -> None:
+def _run_in_threads(run: Callable[[], None], n_lanes: int, threads: int | None, pace: list[float]) -> None:
     """Run the same work in this thread and possibly others; the work itself deals out lanes among them."""
     if threads is None:
         threads = _PROCESSORS if n_lanes * pace[0] > _WORTH_A_THREAD else 1
@@ -235,7 +238,7 @@ def _run_in_threads(run, n_lanes: int, threads: int | None, pace: list[float]) -
     pace[0] = (time.perf_counter() - began) * max(threads, 1) / n_lanes
 
 
-def _share(run, threads: int) -> None:
+def _share(run: Callable[[], None], threads: int) -> None:
     global _pool
     with _pool_lock:
         if _pool is None:
