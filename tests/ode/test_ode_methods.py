@@ -24,7 +24,7 @@ def logistic(p: np.ndarray, times: np.ndarray) -> np.ndarray:
     return rho * top / (1 + (top / i0 - 1) * np.exp(-rate * times))
 
 
-# --- order ------------------------------------------------------------------------------------------------------
+# --- order ------------------------------------------------------------------------------------------------
 
 
 def test_dormand_prince_satisfies_the_order_conditions():
@@ -103,10 +103,9 @@ def fixed_steps(method: str, count: int, *, sensitivities: bool = False, inside:
     options = {"rtol": 1e6, "atol": 1e6, "method": method, "sensitivities": sensitivities}
     found = simulate(FORCED_SYSTEM, FORCED_P, times, inputs=inputs, **options)
     assert count <= found.steps[0] <= count + 6  # the first stretch is begun with small steps
-    exact = simulate(
-        FORCED_SYSTEM, FORCED_P, times, inputs=Inputs.linear([0, 1], [1, 3]), method="stiff", rtol=1e-13, atol=1e-14,
-        sensitivities=sensitivities, max_steps=10**6,
-    )  # fmt: skip
+    exactly = {"rtol": 1e-13, "atol": 1e-14, "method": "stiff", "max_steps": 10**6}
+    line = Inputs.linear([0, 1], [1, 3])
+    exact = simulate(FORCED_SYSTEM, FORCED_P, times, inputs=line, sensitivities=sensitivities, **exactly)
     return found, exact
 
 
@@ -155,7 +154,7 @@ def test_fifth_order_is_exact_for_quintics(method, sensitivities):
         assert found.sensitivities[0, 0, 0, 0] == pytest.approx(2**4 / 24, rel=1e-12)
 
 
-# --- accuracy ---------------------------------------------------------------------------------------------------
+# --- accuracy ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("method", ["auto", *METHODS])
@@ -198,7 +197,7 @@ def test_output_does_not_depend_on_the_other_times_beyond_the_tolerance():
     np.testing.assert_allclose(coarse.outputs[0], fine.outputs[0, [10, 60]], rtol=1e-5)
 
 
-# --- stiffness --------------------------------------------------------------------------------------------------
+# --- stiffness --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("problem", [VAN_DER_POL, HIRES, ROBERTSON, CASCADE], ids=lambda p: p.name)
@@ -227,7 +226,7 @@ def test_smooth_problems_stay_explicit():
     assert (auto.outputs == explicit.outputs).all()
 
 
-# --- sensitivities ----------------------------------------------------------------------------------------------
+# --- sensitivities ----------------------------------------------------------------------------------------
 
 
 def differences(problem, p, relative=1e-5):

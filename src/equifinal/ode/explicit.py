@@ -12,7 +12,6 @@ Hairer, Wanner (1996), Solving Ordinary Differential Equations II, section IV.2:
 
 from __future__ import annotations
 
-import math
 from fractions import Fraction
 
 from equifinal.ode.field import compiled, error_norm, field
@@ -104,7 +103,7 @@ def at_stability_edge(d, h, k, z_new, scratch):
     for i in range(n):
         over += (k7[i] - k6[i]) ** 2
         under += (z_new[i] - scratch[i]) ** 2
-    return under > 0.0 and h * math.sqrt(over / under) > STABILITY_BOUND
+    return h * h * over > STABILITY_BOUND * STABILITY_BOUND * under
 
 
 @compiled

@@ -12,8 +12,8 @@ from typing import Any
 
 from equifinal.ode import cache, native
 
-_SOURCES = ("layout", "pointers", "field", "explicit", "stiff", "rodas5p", "kernel")
-_MATHS = {"pow", "sqrt", "fabs", "memset", "memcpy", "memmove"}  # found in every process
+_SOURCES = ("layout", "pointers", "field", "explicit", "stiff", "rodas5p", "output", "kernel")
+_MATHS = {"exp", "log", "pow", "sqrt", "fabs", "memset", "memcpy", "memmove"}  # found in every process
 _ARGUMENTS = "PiPiiPPiPiddiPPPPPPPP"  # of kernel.solve_lanes: pointer, integer, double
 _TYPES: dict[str, Any] = {"P": ctypes.c_void_p, "i": ctypes.c_int64, "d": ctypes.c_double}
 
@@ -36,13 +36,18 @@ def integrator() -> Callable[..., Any]:
     return _integrator[0]
 
 
-def _code() -> native.Code:
+def entry_name() -> str:
+    """The integrator's name in the cache: another one for every change of source, compiler or processor."""
     here = Path(__file__).parent
-    name = "integrator-" + cache.key(
+    return "integrator-" + cache.key(
         *(here.joinpath(f"{source}.py").read_bytes() for source in _SOURCES),
         *(importlib.metadata.version(package) for package in ("numba", "llvmlite")),
         f"{sys.implementation.cache_tag} {native.machine()}",
     )
+
+
+def _code() -> native.Code:
+    name = entry_name()
     entry = cache.read(name)
     if entry is None:
         entry = _compile()

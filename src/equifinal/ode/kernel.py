@@ -11,25 +11,10 @@ import math
 from numba import types
 
 from equifinal.ode.explicit import at_stability_edge, explicit_attempt, explicit_interpolate
-from equifinal.ode.field import all_finite, compiled, field, inputs_at
-from equifinal.ode.layout import (
-    N_COLUMNS,
-    N_INPUTS,
-    N_OUTPUTS,
-    N_SENSITIVITIES,
-    N_STATES,
-    NNZ_FORCING,
-    NNZ_JACOBIAN,
-    NNZ_OUTPUT_P,
-    NNZ_OUTPUT_X,
-    NNZ_START,
-    OUTPUT_TANGENT,
-    OUTPUTS,
-    PATTERNS,
-    START,
-    START_TANGENT,
-)
-from equifinal.ode.pointers import Doubles, Integers, call, shift, take_next
+from equifinal.ode.field import all_finite, compiled, field
+from equifinal.ode.layout import N_COLUMNS, N_INPUTS, N_OUTPUTS, N_SENSITIVITIES, N_STATES, NNZ_JACOBIAN
+from equifinal.ode.output import blank, emit, set_start
+from equifinal.ode.pointers import Doubles, Integers, shift, take_next
 from equifinal.ode.stiff import interpolation_doubt, prepare, stiff_attempt, stiff_interpolate
 
 OK, TOO_MANY_STEPS, STEP_TOO_SMALL, NOT_FINITE = 0, 1, 2, 3
@@ -40,69 +25,13 @@ MEMORY = 0.04
 GROWTH = 0.2 - 0.75 * MEMORY
 SAFETY = 0.9
 LARGEST_GROWTH, LARGEST_CUT = 10.0, 0.2
+LEAST_MEMORY = math.log(1e-4)  # a tiny error is no reason to expect the next one to be tiny
 STIFF_STEPS, CALM_STEPS = (
     15,
     6,
 )  # steps at the edge of stability before switching; calm steps before forgetting
 TINY = 2.3e-16
 LARGEST_DOUBT = 10.0  # about the interior of a stiff step, in units of the tolerance
-
-
-@compiled
-def set_start(d, p, u, entries, z):
-    """Initial values, and their derivatives by the parameters when sensitivities are asked for."""
-    n, m = d[N_STATES], d[N_COLUMNS]
-    if m == 0:
-        call(d[START], u, p, u, u, u, z)
-        return
-    call(d[START_TANGENT], u, p, u, u, u, entries)
-    for i in range(n):
-        z[i] = entries[i]
-    for i in range(n, n * (1 + m)):
-        z[i] = 0.0
-    pattern = shift(d, PATTERNS + 2 * (d[NNZ_JACOBIAN] + d[NNZ_FORCING] + d[NNZ_OUTPUT_X] + d[NNZ_OUTPUT_P]))
-    count = d[NNZ_START]
-    for e in range(count):
-        z[n + pattern[e] * m + pattern[count + e]] = entries[n + e]
-
-
-@compiled
-def emit(d, t, z, p, segment, u, entries, states, outputs, sensitivities, state_sensitivities):
-    """Write states, outputs and sensitivities at one time; False if anything is not finite."""
-    n, m, n_outputs, width = d[N_STATES], d[N_COLUMNS], d[N_OUTPUTS], d[N_SENSITIVITIES]
-    inputs_at(d, t, segment, u)
-    for i in range(n):
-        states[i] = z[i]
-    if width == 0:
-        call(d[OUTPUTS], z, p, u, u, u, outputs)
-        return all_finite(states, n) and all_finite(outputs, n_outputs)
-    call(d[OUTPUT_TANGENT], z, p, u, u, u, entries)
-    for i in range(n_outputs):
-        outputs[i] = entries[i]
-    by_x, by_p = d[NNZ_OUTPUT_X], d[NNZ_OUTPUT_P]
-    pattern = shift(d, PATTERNS + 2 * (d[NNZ_JACOBIAN] + d[NNZ_FORCING]))
-    parameter = shift(pattern, 2 * (by_x + by_p + d[NNZ_START]))
-    for i in range(n_outputs * width):
-        sensitivities[i] = 0.0
-    for e in range(by_x):
-        value = entries[n_outputs + e]
-        row, source = pattern[e] * width, n + pattern[by_x + e] * m
-        for j in range(m):
-            sensitivities[row + parameter[j]] += value * z[source + j]
-    pattern = shift(pattern, 2 * by_x)
-    for e in range(by_p):
-        sensitivities[pattern[e] * width + pattern[by_p + e]] += entries[n_outputs + by_x + e]
-    for i in range(n * width):
-        state_sensitivities[i] = 0.0
-    for i in range(n):
-        for j in range(m):
-            state_sensitivities[i * width + parameter[j]] = z[n + i * m + j]
-    return (
-        all_finite(states, n)
-        and all_finite(outputs, n_outputs)
-        and all_finite(sensitivities, n_outputs * width)
-        and all_finite(state_sensitivities, n * width)
-    )
 
 
 @compiled
@@ -167,7 +96,7 @@ def solve_lane(
     row = 1 + 2 * n_inputs
 
     stiff = method == STIFF
-    t, h, error_before, at_edge, calm = 0.0, 0.0, 1e-4, 0, 0
+    t, h, log_before, at_edge, calm = 0.0, 0.0, LEAST_MEMORY, 0, 0
     fresh, rejected, failed_finite, landing = True, False, False, False
     segment, here, next_time = inputs, 0, 0
     set_start(d, p, u, entries, z)
@@ -253,7 +182,9 @@ def solve_lane(
 
         if not error <= 1.0:
             failed_finite = not math.isfinite(error)
-            h = step * (0.1 if failed_finite else max(LARGEST_CUT, SAFETY * error**-GROWTH))
+            h = step * (
+                0.1 if failed_finite else max(LARGEST_CUT, SAFETY * math.exp(-GROWTH * math.log(error)))
+            )
             rejected = True
             continue
         failed_finite = False
@@ -288,10 +219,10 @@ def solve_lane(
                 return NOT_FINITE
             next_time += 1
 
-        growth = LARGEST_GROWTH
-        if error > 0.0:
-            growth = min(growth, max(LARGEST_CUT, SAFETY * error**-GROWTH * error_before**MEMORY))
-        error_before = max(error, 1e-4)
+        log_error = math.log(max(error, 1e-20))
+        growth = SAFETY * math.exp(MEMORY * log_before - GROWTH * log_error)
+        growth = min(max(growth, LARGEST_CUT), LARGEST_GROWTH)
+        log_before = max(log_error, LEAST_MEMORY)
         if rejected:
             growth = min(growth, 1.0)
         # a step cut short by the end of a stretch says little about the next one
@@ -350,14 +281,10 @@ def solve_lanes(
         y = shift(outputs, lane * n_times * n_outputs)
         sy = shift(sensitivities, lane * n_times * n_outputs * width)
         sx = shift(state_sensitivities, lane * n_times * n * width)
-        for i in range(n_times * n):
-            x[i] = math.nan
-        for i in range(n_times * n_outputs):
-            y[i] = math.nan
-        for i in range(n_times * n_outputs * width):
-            sy[i] = math.nan
-        for i in range(n_times * n * width):
-            sx[i] = math.nan
+        blank(x, n_times * n)
+        blank(y, n_times * n_outputs)
+        blank(sy, n_times * n_outputs * width)
+        blank(sx, n_times * n * width)
         count = shift(steps, lane)
         count[0] = 0
         status[lane] = solve_lane(

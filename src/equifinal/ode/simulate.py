@@ -202,7 +202,7 @@ def _input_table(system: System, inputs: Inputs | None) -> tuple[np.ndarray, int
     return inputs.table, len(inputs.breaks)
 
 
-# --- threads ------------------------------------------------------------------------------------------------
+# --- threads ----------------------------------------------------------------------------------------------
 
 _pool: ThreadPoolExecutor | None = None
 _pool_lock = threading.Lock()
