@@ -117,7 +117,7 @@ def test_vary_gives_another_experiment() -> None:
         ("x' = k*x", {"quantities": {"R": "kk"}}, None, "did you mean 'k'"),
         ("x' = k*x", {"quantities": {"R": "k*x"}}, None, "changes with time"),
         ("x' = k*x", {"quantities": {"k": "2"}}, None, "name of something else"),
-        ("x' = k*x", {"quantities": {"R": "k +"}}, (1, 4), "quantity 'R'"),
+        ("x' = k*x", {"quantities": {"R": "k +"}}, None, "quantity 'R', column 4"),
         ("x' = k*x", {"constants": {"k": "abc"}}, None, "finite number"),
         ("x' = k*x", {"constants": {"k": float("nan")}}, None, "finite number"),
         ("x' = k*x", {"constants": {"k": True}}, None, "must be a number"),

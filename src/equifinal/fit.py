@@ -72,9 +72,11 @@ def fit(
     Without a folder, the first of NAME-run, NAME-run-2, ... that holds no finished results.
     """
     problem.require_complete()
+    result.run_settings(problem, settings)  # before a folder is made
+    workers = _workers(processes)
     target = _free_folder(problem.name) if folder is None else folder
     _check_folder(target, overwrite)
-    with _workers(processes) as executor:
+    with workers as executor:
         data = result.sample(
             problem,
             **{key: value for key, value in settings.items() if value is not None},

@@ -206,10 +206,11 @@ def exact_number(value: Any, what: str) -> Fraction:
 
 
 def read_part(text: str, what: str) -> Expression:
+    """An expression that stands apart from the equations; an error has no line in them."""
     try:
         return parse_expression(text)
     except ModelError as error:
-        raise ModelError(f"{what}: {error.message}", line=error.line, column=error.column, word=error.word) from None
+        raise ModelError(f"{what}, column {error.column}: {error.message}", word=error.word) from None
 
 
 # --- checks that hold for every model, however it was made ---

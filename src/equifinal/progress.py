@@ -64,10 +64,13 @@ def _bar(settings: RunSettings) -> Iterator[Display]:
 class _Lines:
     def __init__(self) -> None:
         self.last = time.perf_counter()
+        self.phase = ""
 
     def __call__(self, update: Update) -> None:
         done = update.iteration >= update.settings.iterations
-        if done or time.perf_counter() - self.last > LINE_SECONDS:
+        news = _phase(update) != self.phase
+        self.phase = _phase(update)
+        if done or news or time.perf_counter() - self.last > LINE_SECONDS:
             self.last = time.perf_counter()
             share = update.iteration / update.settings.iterations
             print(f"{_phase(update)} {share:.0%}: {_facts(update)}", file=sys.stderr, flush=True)

@@ -222,7 +222,7 @@ def _observations(
     for output in found:
         if output not in noises:
             raise DataError(
-                f"output '{output}' has data but no noise; add {output} = {{ family = \"normal\", sd = ... }} to [noise]"
+                f"output '{output}' has data but no noise; add to [noise]: {output} = {{ family = \"normal\", sd = 1 }}"
             )
         yield Observations(
             output, columns.times, columns.values[output], noises[output], increment=output in increments

@@ -1,0 +1,236 @@
+"""The command line as a user meets it: in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import arviz
+import numpy as np
+import pytest
+
+from equifinal import cli
+from tests.problems import DECAY
+
+QUICK = ["--chains", "2", "--warmup", "200", "--draws", "300", "--seed", "5"]
+COMMAND = [sys.executable, "-m", "equifinal.cli"]
+
+
+def equifinal(*arguments: str, cwd: Path | None = None, **environment: str) -> subprocess.CompletedProcess:
+    return subprocess.run(
+        [*COMMAND, *arguments],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env=os.environ | {"COLUMNS": "200"} | environment,
+    )
+
+
+class Done(NamedTuple):
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+@pytest.fixture
+def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture, tmp_path: Path) -> Callable[..., Done]:
+    """The same in this process, in an empty folder: quicker, for what does not touch processes and signals."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+
+    def run(*arguments: str) -> Done:
+        monkeypatch.setattr(sys, "argv", ["equifinal", *arguments])
+        with pytest.raises(SystemExit) as caught:
+            cli.main()
+        return Done(int(caught.value.code or 0), *capsys.readouterr())
+
+    return run
+
+
+@pytest.fixture
+def problem(tmp_path: Path) -> Path:
+    path = tmp_path / "decay.toml"
+    path.write_text(DECAY)
+    return path
+
+
+def test_help_and_version(command: Callable[..., Done]) -> None:
+    done = command("--help")
+    assert done.returncode == 0
+    for word in ("fit", "simulate", "check", "examples"):
+        assert word in done.stdout
+    assert command("--version").stdout.startswith("equifinal 0.")
+
+
+def test_help_imports_nothing_heavy() -> None:
+    code = "import sys, equifinal.cli; print([m for m in ('numpy', 'numba', 'scipy', 'arviz', 'sympy') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_fit_writes_results_that_arviz_opens(problem: Path, tmp_path: Path) -> None:
+    done = equifinal("fit", str(problem), *QUICK, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    for word in ("k", "half_life", "ESS bulk", "R-hat", "accepted", "ODE solves", "decay-run/results.nc"):
+        assert word in done.stdout
+    assert "sampling 100%" in done.stderr
+    data = arviz.from_netcdf(tmp_path / "decay-run" / "results.nc")
+    assert data.posterior.sizes == {"chain": 2, "draw": 300}
+    assert [p.name for p in (tmp_path / "decay-run").iterdir()] == ["results.nc"]
+    again = equifinal("fit", str(problem), *QUICK, "--quiet", cwd=tmp_path)
+    assert "decay-run-2/results.nc" in again.stdout
+    assert again.stderr == ""
+
+
+def test_fit_json(problem: Path, tmp_path: Path, command: Callable[..., Done]) -> None:
+    done = command("fit", str(problem), *QUICK, "--json", "--out", "out")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["sampler"] == "random-walk"
+    assert (found["chains"], found["draws"], found["seed"]) == (2, 300, 5)
+    assert 0 < found["solves"] <= 1000
+    assert found["failed_solves"] == 0
+    assert 0 < found["acceptance"] < 1
+    for key in ("compile_seconds", "warmup_seconds", "sampling_seconds"):
+        assert found[key] >= 0
+    assert set(found["summary"]) == {"k", "a", "half_life"}
+    wanted = {"mean", "sd", "q5", "q50", "q95", "ess_bulk", "ess_tail", "iact", "mcse_over_sd", "rhat"}
+    assert wanted <= set(found["summary"]["k"])
+    assert Path(tmp_path / found["results"]).exists()
+    assert any("Only 2 chains" in line for line in found["warnings"])
+
+
+def test_processes_give_the_same_draws(problem: Path, tmp_path: Path) -> None:
+    one = equifinal("fit", str(problem), *QUICK, "--out", "one", "--quiet", cwd=tmp_path)
+    two = equifinal("fit", str(problem), *QUICK, "--out", "two", "--quiet", "--processes", "2", cwd=tmp_path)
+    assert one.returncode == two.returncode == 0, two.stderr
+    a, b = (arviz.from_netcdf(tmp_path / name / "results.nc").posterior for name in ("one", "two"))
+    np.testing.assert_array_equal(a["k"], b["k"])
+
+
+def test_results_are_not_overwritten_unasked(problem: Path, tmp_path: Path, command: Callable[..., Done]) -> None:
+    arguments = ("fit", str(problem), *QUICK, "--out", "out", "--quiet")
+    assert command(*arguments).returncode == 0
+    refused = command(*arguments)
+    assert refused.returncode == 2
+    assert "--overwrite" in refused.stderr
+    assert command(*arguments, "--overwrite").returncode == 0
+
+
+def test_ctrl_c_saves_what_was_drawn_and_the_same_command_goes_on(problem: Path, tmp_path: Path) -> None:
+    arguments = ["fit", str(problem), "--chains", "2", "--warmup", "500", "--draws", "100000", "--out", "out"]
+    process = subprocess.Popen(
+        [*COMMAND, *arguments], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stderr is not None
+    while not process.stderr.readline().startswith("sampling"):
+        assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    output, errors = process.communicate(timeout=120)
+    assert process.returncode == 130, errors
+    assert "interrupted" in output
+    assert "Traceback" not in errors
+    part = arviz.from_netcdf(tmp_path / "out" / "results.nc").posterior.load()
+    assert 0 < part.sizes["draw"] < 100_000
+    resumed = equifinal(*arguments, cwd=tmp_path)
+    assert resumed.returncode == 0, resumed.stderr
+    whole = arviz.from_netcdf(tmp_path / "out" / "results.nc").posterior
+    assert whole.sizes["draw"] == 100_000
+    np.testing.assert_array_equal(whole["k"][:, : part.sizes["draw"]], part["k"])
+
+
+def test_check(problem: Path, command: Callable[..., Done]) -> None:
+    done = command("check", str(problem))
+    assert done.returncode == 0
+    for word in ("states: x", "parameters: k, a", "half_life", "ready to fit", "5 values from 0 to 4"):
+        assert word in done.stdout
+    facts = json.loads(command("check", "si", "--json").stdout)
+    assert facts["ready_to_fit"] is True
+    assert facts["outputs"] == ["cases"]
+
+
+def test_check_says_what_a_fit_would_miss(tmp_path: Path, command: Callable[..., Done]) -> None:
+    (tmp_path / "m.toml").write_text("[model]\nequations = \"x' = -k*x\"\noutputs = ['x']\n")
+    done = command("check", str(tmp_path / "m.toml"))
+    assert done.returncode == 0
+    assert "a prior for 'k'" in done.stdout
+    fit = command("fit", str(tmp_path / "m.toml"))
+    assert fit.returncode == 2
+    assert "initial value of x" in fit.stderr
+
+
+def test_simulate(problem: Path, tmp_path: Path, command: Callable[..., Done]) -> None:
+    done = command("simulate", str(problem), "--at", "k=1", "--at", "a=2", "--times", "0:2:1", "--states")
+    rows = [line.split(",") for line in done.stdout.splitlines()]
+    assert rows[0] == ["time", "y", "x"]
+    np.testing.assert_allclose(np.array(rows[1:], float)[:, 1], 2 * np.exp([0, -1, -2]), rtol=1e-4)
+    median = command("simulate", str(problem), "--at", "k=1")
+    assert "prior's median: a = 2." in median.stderr
+    noisy = command("simulate", str(problem), "--noise", "--seed", "3", "--out", "d.csv")
+    assert noisy.returncode == 0, noisy.stderr
+    (tmp_path / "again.toml").write_text(DECAY.split("[data]")[0] + '[data]\nfile = "d.csv"\n')
+    assert "ready to fit" in command("check", "again.toml").stdout
+    found = json.loads(command("simulate", str(problem), "--json").stdout)
+    assert len(found["experiments"][0]["columns"]["y"]) == 5
+
+
+def test_examples(tmp_path: Path, command: Callable[..., Done]) -> None:
+    assert {"si", "hiv", "influenza"} <= set(json.loads(command("examples", "--json").stdout))
+    done = command("examples", "si", "--to", "copy")
+    assert done.returncode == 0
+    assert command("check", "copy/si.toml").returncode == 0
+    assert command("examples", "si", "--to", "copy").returncode == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["fit", "sii"], "did you mean 'si'"),
+        (["fit", "none.toml"], "cannot read none.toml"),
+        (["fit", "si", "--sampler", "rndom-walk"], "did you mean 'random-walk'"),
+        (["fit", "si", "--chains", "0"], "'chains'"),
+        (["fit", "si", "--draws", "x"], "--draws"),
+        (["fit", "si", "--processes", "-1"], "processes"),
+        (["fit", "si", "--bogus"], "--bogus"),
+        (["simulate", "si", "--at", "bet=1"], "did you mean 'beta'"),
+        (["simulate", "si", "--at", "beta"], "name=value"),
+        (["simulate", "si", "--at", "beta=x"], "not a number"),
+        (["simulate", "si", "--at", "beta=nan"], "finite"),
+        (["simulate", "si", "--times", "3:1:1"], "start:stop:step"),
+        (["simulate", "si", "--times", "-1"], "not negative"),
+        (["simulate", "si", "--out", "/proc/none/x.csv"], "cannot write"),
+        (["examples", "hvi"], "did you mean 'hiv'"),
+        (["examples", "hiv", "--to", "/proc/none"], "cannot write"),
+        (["fit", "si", "--out", "/proc/none"], "cannot make the folder"),
+        (["nonsense"], "nonsense"),
+    ],
+)
+def test_user_errors(arguments: list[str], words: str, tmp_path: Path, command: Callable[..., Done]) -> None:
+    done = command(*arguments)
+    assert done.returncode == 2, done.stderr
+    assert words in done.stderr
+    assert done.stdout == ""
+    assert "Traceback" not in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_our_own_faults_are_owned_up_to(problem: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
+    def broken(*_: object) -> None:
+        raise RuntimeError("boom")
+
+    monkeypatch.setattr("equifinal.io.toml.load", broken)
+    monkeypatch.setattr(sys, "argv", ["equifinal", "check", str(problem)])
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    with pytest.raises(SystemExit) as caught:
+        cli.main()
+    assert caught.value.code == 1
+    shown = capsys.readouterr().err
+    assert "internal error: RuntimeError: boom" in shown
+    assert "Traceback" not in shown
