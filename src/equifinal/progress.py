@@ -39,6 +39,21 @@ def show_progress(settings: RunSettings, enabled: bool = True) -> Iterator[Displ
 
 
 @contextmanager
+def show_stage(text: str, enabled: bool = True) -> Iterator[None]:
+    """Say what takes a while besides sampling."""
+    if not enabled:
+        yield
+    elif sys.stderr.isatty():
+        from rich.console import Console
+
+        with Console(stderr=True).status(text):
+            yield
+    else:
+        print(text, file=sys.stderr, flush=True)
+        yield
+
+
+@contextmanager
 def _bar(settings: RunSettings) -> Iterator[Display]:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn

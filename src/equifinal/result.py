@@ -20,7 +20,7 @@ from equifinal.errors import DataError, SamplingError
 from equifinal.io.files import replace_file
 from equifinal.posterior import Posterior
 from equifinal.problem import Problem
-from equifinal.progress import show_progress
+from equifinal.progress import show_progress, show_stage
 from equifinal.samplers.run import Draws, RunSettings, Update, run
 
 if TYPE_CHECKING:
@@ -74,13 +74,15 @@ def sample(
         "options": options,
     }
     settings = run_settings(problem, asked)
-    posterior = Posterior(problem)
+    with show_stage("compiling the model", progress is True):
+        posterior = Posterior(problem)
     if callable(progress):
         made = run(posterior, settings, executor=executor, progress=progress, checkpoint=checkpoint)
     else:
         with show_progress(settings, progress) as display:
             made = run(posterior, settings, executor=executor, progress=display, checkpoint=checkpoint)
-    return to_inference_data(posterior, made)
+    with show_stage("collecting results", progress is True):
+        return to_inference_data(posterior, made)
 
 
 def run_settings(problem: Problem, asked: Mapping[str, Any]) -> RunSettings:
