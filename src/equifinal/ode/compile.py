@@ -7,6 +7,7 @@ share their code, and those that differ in initial values share all code but the
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,6 +24,8 @@ from equifinal.ode import layout, native
 from equifinal.ode.assembly import assemble
 from equifinal.ode.graph import Graph, Term
 from equifinal.ode.integrator import integrator
+
+_extending = threading.Lock()  # a graph is extended by one thread at a time
 
 
 class Sparse(NamedTuple):
@@ -97,7 +100,8 @@ class System:
 
     @cached_property
     def _with_sensitivities(self) -> Table:
-        return _sensitivity_table(self)
+        with _extending:
+            return _sensitivity_table(self)
 
     def __reduce__(self):  # machine code does not travel; equal code is found again or made again
         return compile_system, (self.model, self.parameters)

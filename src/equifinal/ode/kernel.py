@@ -96,7 +96,7 @@ def solve_lane(
     row = 1 + 2 * n_inputs
 
     stiff = method == STIFF
-    t, h, log_before, at_edge, calm = 0.0, 0.0, LEAST_MEMORY, 0, 0
+    t, h, log_before, at_edge, calm, arrivals = 0.0, 0.0, LEAST_MEMORY, 0, 0, 0
     fresh, rejected, failed_finite, landing = True, False, False, False
     segment, here, next_time = inputs, 0, 0
     set_start(d, p, u, entries, z)
@@ -144,7 +144,7 @@ def solve_lane(
         last = t + 1.01 * h >= end
         step = end - t if last else h
         failure = OK
-        if steps[0] >= max_steps:
+        if steps[0] - arrivals >= max_steps:
             return TOO_MANY_STEPS
         if (not last and 0.1 * step <= TINY * t) or (rejected and step < 1e-290):
             failure = NOT_FINITE if failed_finite else STEP_TOO_SMALL
@@ -196,6 +196,8 @@ def solve_lane(
         ):
             landing = True  # from here on, step to the times rather than across
             continue
+        if last:
+            arrivals += 1  # as many as times and breaks at most, and no sign of trouble
         while next_time < n_times and times[next_time] < t_new:
             theta = (times[next_time] - t) / step
             middle = shift(k, 7 * size) if not stiff else scratch

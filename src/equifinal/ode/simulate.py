@@ -116,7 +116,8 @@ def simulate(
         A step is accepted when the root mean square over the states of error / (atol + rtol |x|) is at
         most 1.
     max_steps
-        Attempted steps before a lane is given up.
+        Attempted steps before a lane is given up, beside those that end on a time of output or a break of
+        the inputs.
     method
         ``explicit`` (Dormand-Prince 5), ``stiff`` (Rodas5P), or ``auto``: explicit until stiffness shows.
     sensitivities
