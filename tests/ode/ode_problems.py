@@ -53,9 +53,7 @@ class Problem:
         values = dict(zip(self.system.arguments, p, strict=True)) | states
         return [evaluate(expression, values, float) for expression in expressions]
 
-    def scipy(
-        self, p: np.ndarray, method: str = "LSODA", rtol: float = 1e-6, atol: float = 1e-9
-    ) -> np.ndarray:
+    def scipy(self, p: np.ndarray, method: str = "LSODA", rtol: float = 1e-6, atol: float = 1e-9) -> np.ndarray:
         """States at the times by SciPy, (T, n_states)."""
         span = (0.0, self.times[-1])
         found = solve_ivp(
@@ -218,9 +216,7 @@ CASCADE = Problem(
     Model.parse(
         "\n".join(
             f"x{i}' = {speed!r}*(on*{above}*(1 - x{i}) - off*x{i}/(km + x{i}))\nx{i}(0) = 0"
-            for i, (speed, above) in enumerate(
-                zip(_SPEEDS, ["signal", *(f"x{i}" for i in range(23))], strict=True)
-            )
+            for i, (speed, above) in enumerate(zip(_SPEEDS, ["signal", *(f"x{i}" for i in range(23))], strict=True))
         ),
         ["x0", "x7", "x15", "x23"],
     ),

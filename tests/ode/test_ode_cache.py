@@ -26,9 +26,7 @@ print(repr(float(found.outputs[0, 0, 0])), "numba" in sys.modules, "sympy" in sy
 def solve_in_new_process(directory: Path) -> tuple[str, bool, bool]:
     """The solution, and whether Numba and SymPy had to be imported for it."""
     environment = os.environ | {"EQUIFINAL_CACHE_DIR": str(directory)}
-    done = subprocess.run(
-        [sys.executable, "-c", SOLVE], env=environment, capture_output=True, text=True, check=True
-    )
+    done = subprocess.run([sys.executable, "-c", SOLVE], env=environment, capture_output=True, text=True, check=True)
     solution, numba, sympy = done.stdout.split()
     return solution, numba == "True", sympy == "True"
 

@@ -13,10 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from equifinal.errors import ModelError
-from equifinal.expression import evaluate, parse_expression
+from equifinal.expression import evaluate
 from equifinal.ode import native
 from equifinal.ode.assembly import assemble
 from equifinal.ode.graph import Graph, Term
+from equifinal.parser import parse_expression
 
 NAMES = ("a", "b", "c")
 

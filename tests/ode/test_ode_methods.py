@@ -144,9 +144,7 @@ def test_sensitivities_converge_with_the_solution(method):
 @pytest.mark.parametrize("sensitivities", [False, True])
 def test_fifth_order_is_exact_for_quintics(method, sensitivities):
     """x' a polynomial of degree 4 in time, through a chain of states; a single step is exact."""
-    model = Model.parse(
-        "a' = 1\nb' = a\nc' = b\nd' = c\ne' = d\na(0)=q\nb(0)=0\nc(0)=0\nd(0)=0\ne(0)=0", ["e"]
-    )
+    model = Model.parse("a' = 1\nb' = a\nc' = b\nd' = c\ne' = d\na(0)=q\nb(0)=0\nc(0)=0\nd(0)=0\ne(0)=0", ["e"])
     system = compile_system(model, ("q",))
     found = simulate(system, [[1.0]], [2.0], method=method, rtol=1e3, atol=1e3, sensitivities=sensitivities)
     assert found.outputs[0, 0, 0] == pytest.approx(2**5 / 120 + 2**4 / 24, rel=1e-12)
@@ -185,9 +183,7 @@ def test_accuracy_against_scipy(problem):
 def test_many_output_times_inside_stiff_steps(problem):
     times = np.linspace(0, problem.times[-1], 401)
     found = simulate(problem.system, problem.p, times)
-    exact = simulate(
-        problem.system, problem.p, times, method="stiff", rtol=1e-11, atol=1e-14, max_steps=10**6
-    )
+    exact = simulate(problem.system, problem.p, times, method="stiff", rtol=1e-11, atol=1e-14, max_steps=10**6)
     assert relative_error(found.outputs[0], exact.outputs[0]) < 1e-5
 
 
@@ -237,9 +233,7 @@ def differences(problem, p, relative=1e-5):
     for j in range(n):
         lanes[2 * j, j] += steps[j]
         lanes[2 * j + 1, j] -= steps[j]
-    found = simulate(
-        problem.system, lanes, problem.times, method="stiff", rtol=1e-12, atol=1e-15, max_steps=10**6
-    )
+    found = simulate(problem.system, lanes, problem.times, method="stiff", rtol=1e-12, atol=1e-15, max_steps=10**6)
     return [np.stack([(a[2 * j] - a[2 * j + 1]) / (2 * steps[j]) for j in range(n)], axis=-1)
             for a in (found.outputs, found.states)]  # fmt: skip
 

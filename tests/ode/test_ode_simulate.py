@@ -116,13 +116,9 @@ def test_every_status_has_advice():
 def test_any_parameters_give_a_status(problem, seed, method, sensitivities):
     """Magnitudes from 1e-30 to 1e30, either sign, some zero: finite numbers or a status, always an end."""
     rng = np.random.default_rng(seed)
-    p = 10 ** rng.uniform(-30, 30, size=(4, problem.p.shape[1])) * rng.choice(
-        [-1, 1], size=(4, problem.p.shape[1])
-    )
+    p = 10 ** rng.uniform(-30, 30, size=(4, problem.p.shape[1])) * rng.choice([-1, 1], size=(4, problem.p.shape[1]))
     p[rng.random(p.shape) < 0.1] = 0.0
-    found = simulate(
-        problem.system, p, problem.times, method=method, sensitivities=sensitivities, max_steps=500
-    )
+    found = simulate(problem.system, p, problem.times, method=method, sensitivities=sensitivities, max_steps=500)
     assert (found.steps <= 500 + len(problem.times)).all()
     for lane in range(4):
         assert found.status[lane] in list(Status)
