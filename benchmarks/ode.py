@@ -96,8 +96,16 @@ def row(cells) -> str:
 def overhead() -> None:
     lanes, times = SI.lanes(4, 0.1), SI.times
     many = np.repeat(lanes, 1000, axis=0)
-    call = min(seconds(lambda: simulate(SI.system, lanes, times, threads=1), 2000) for _ in range(ROUNDS))
-    solves = min(seconds(lambda: simulate(SI.system, many, times, threads=1)) / 1000 for _ in range(ROUNDS))
+    call, solves = np.min(
+        [
+            (
+                seconds(lambda: simulate(SI.system, lanes, times, threads=1), 200),
+                seconds(lambda: simulate(SI.system, many, times, threads=1)) / 1000,
+            )
+            for _ in range(30)
+        ],
+        axis=0,
+    )
     print(f"simulate on 4 lanes of SI: {1e6 * call:.1f} us, of which overhead {1e6 * (call - solves):.1f} us")
 
 

@@ -216,6 +216,19 @@ def test_van_der_pol_period():
     assert 806 < jump < 808.5
 
 
+@pytest.mark.parametrize("rate", [1e10, 1e60, 1e160, 1e280, 1e295])
+def test_the_stiff_method_takes_over_however_stiff_it_is(rate):
+    """Up to rates so fast that no explicit step is small enough."""
+    model = Model.parse("x' = k*(y - x)\ny' = -y\nx(0) = 0\ny(0) = 1", ["x"])
+    system = compile_system(model, ("k",))
+    explicit = simulate(system, [[rate]], [1.0], method="explicit")
+    auto = simulate(system, [[rate]], [1.0])
+    assert explicit.status[0] != 0
+    assert auto.status[0] == 0
+    assert auto.steps[0] < 1000
+    assert auto.outputs[0, 0, 0] == pytest.approx(np.exp(-1), rel=1e-5)
+
+
 def test_smooth_problems_stay_explicit():
     auto = simulate(SI.system, SI.p, SI.times)
     explicit = simulate(SI.system, SI.p, SI.times, method="explicit")

@@ -101,9 +101,9 @@ def at_stability_edge(d, h, k, z_new, scratch):
     k6, k7 = shift(k, 4 * size), shift(k, 5 * size)
     over, under = 0.0, 0.0
     for i in range(n):
-        over += (k7[i] - k6[i]) ** 2
+        over += (h * (k7[i] - k6[i])) ** 2
         under += (z_new[i] - scratch[i]) ** 2
-    return h * h * over > STABILITY_BOUND * STABILITY_BOUND * under
+    return over > STABILITY_BOUND * STABILITY_BOUND * under
 
 
 @compiled

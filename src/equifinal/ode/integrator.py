@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from equifinal.errors import SolverError
 from equifinal.ode import cache, native
 
 _SOURCES = ("layout", "pointers", "field", "explicit", "stiff", "rodas5p", "output", "kernel")
@@ -62,6 +63,10 @@ def _compile() -> bytes:
     """Object code by Numba, after the name of its function and the names it needs from outside."""
     import numba
 
+    if getattr(numba.config, "DISABLE_JIT", 0):
+        raise SolverError(
+            "NUMBA_DISABLE_JIT is set, but the integrators must be compiled on a first run; unset it"
+        )
     from equifinal.ode import kernel
 
     options: dict[str, Any] = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}

@@ -26,10 +26,9 @@ GROWTH = 0.2 - 0.75 * MEMORY
 SAFETY = 0.9
 LARGEST_GROWTH, LARGEST_CUT = 10.0, 0.2
 LEAST_MEMORY = math.log(1e-4)  # a tiny error is no reason to expect the next one to be tiny
-STIFF_STEPS, CALM_STEPS = (
-    15,
-    6,
-)  # steps at the edge of stability before switching; calm steps before forgetting
+# Steps at the edge of stability before switching, more for many states as stiff steps are dearer there.
+STIFF_STEPS, STIFF_STEPS_PER_STATE = 15, 2
+CALM_STEPS = 6  # away from the edge, after which it is forgotten
 TINY = 2.3e-16
 LARGEST_DOUBT = 10.0  # about the interior of a stiff step, in units of the tolerance
 
@@ -84,12 +83,8 @@ def solve_lane(
     size = n * (1 + d[N_COLUMNS])
     z, z_new, f0 = work, shift(work, size), shift(work, 2 * size)
     scratch, k = shift(work, 3 * size), shift(work, 4 * size)  # k: eight stages
-    u, u0, direction = (
-        shift(work, 12 * size),
-        shift(work, 12 * size + n_inputs),
-        shift(work, 12 * size + 2 * n_inputs),
-    )
-    drift = shift(work, 12 * size + 3 * n_inputs)
+    u = shift(work, 12 * size)
+    u0, direction, drift = shift(u, n_inputs), shift(u, 2 * n_inputs), shift(u, 3 * n_inputs)
     pivots, w = shift(drift, n), shift(drift, 2 * n)
     jacobian = shift(w, n * n)
     entries = shift(jacobian, d[NNZ_JACOBIAN])
@@ -97,7 +92,7 @@ def solve_lane(
 
     stiff = method == STIFF
     t, h, log_before, at_edge, calm, arrivals = 0.0, 0.0, LEAST_MEMORY, 0, 0, 0
-    fresh, rejected, failed_finite, landing = True, False, False, False
+    fresh, rejected, undefined, landing = True, False, False, False
     segment, here, next_time = inputs, 0, 0
     set_start(d, p, u, entries, z)
     if not all_finite(z, n):
@@ -147,7 +142,7 @@ def solve_lane(
         if steps[0] - arrivals >= max_steps:
             return TOO_MANY_STEPS
         if (not last and 0.1 * step <= TINY * t) or (rejected and step < 1e-290):
-            failure = NOT_FINITE if failed_finite else STEP_TOO_SMALL
+            failure = NOT_FINITE if undefined else STEP_TOO_SMALL
         if failure != OK:
             if stiff or method == EXPLICIT:
                 return failure
@@ -181,13 +176,11 @@ def solve_lane(
             error = explicit_attempt(d, t, step, z, p, segment, f0, k, z_new, scratch, u, entries, rtol, atol)
 
         if not error <= 1.0:
-            failed_finite = not math.isfinite(error)
-            h = step * (
-                0.1 if failed_finite else max(LARGEST_CUT, SAFETY * math.exp(-GROWTH * math.log(error)))
-            )
+            undefined = not math.isfinite(error)
+            h = step * (0.1 if undefined else max(LARGEST_CUT, SAFETY * math.exp(-GROWTH * math.log(error))))
             rejected = True
             continue
-        failed_finite = False
+        undefined = False
         t_new = end if last else t + step
         if (
             stiff
@@ -236,7 +229,7 @@ def solve_lane(
             if method == AUTO:
                 if at_stability_edge(d, step, k, z_new, scratch):
                     at_edge, calm = at_edge + 1, 0
-                    if at_edge == STIFF_STEPS:
+                    if at_edge == STIFF_STEPS + STIFF_STEPS_PER_STATE * n:
                         stiff, fresh = True, True
                 else:
                     calm += 1
