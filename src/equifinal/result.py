@@ -74,7 +74,7 @@ def sample(
         "options": options,
     }
     settings = run_settings(problem, asked)
-    with show_stage("compiling the model", progress is True):
+    with show_stage("compiling (a machine's first run takes some ten seconds)", progress is True):
         posterior = Posterior(problem)
     if callable(progress):
         made = run(posterior, settings, executor=executor, progress=progress, checkpoint=checkpoint)

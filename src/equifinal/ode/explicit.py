@@ -31,9 +31,7 @@ STAGES = [
     )
 ]
 NODES = [sum(row) for row in STAGES]
-ERROR = [
-    Fraction(text) for text in ("71/57600", "0", "-71/16695", "71/1920", "-17253/339200", "22/525", "-1/40")
-]
+ERROR = [Fraction(text) for text in ("71/57600", "0", "-71/16695", "71/1920", "-17253/339200", "22/525", "-1/40")]
 DENSE = [
     Fraction(text)
     for text in (

@@ -34,19 +34,12 @@ class Inputs:
     def __post_init__(self) -> None:
         breaks = np.array(self.breaks, dtype=float)
         values, slopes = (np.array(a, dtype=float) for a in (self.values, self.slopes))
-        if (
-            breaks.ndim != 1
-            or len(breaks) == 0
-            or not np.isfinite(breaks).all()
-            or (np.diff(breaks) <= 0).any()
-        ):
+        if breaks.ndim != 1 or len(breaks) == 0 or not np.isfinite(breaks).all() or (np.diff(breaks) <= 0).any():
             raise SolverError("breaks of inputs must be finite, ascending times, at least one")
         if breaks[0] > 0:
             raise SolverError(f"inputs must be given from time 0 on; the first break is at {breaks[0]}")
         if values.ndim != 2 or values.shape != slopes.shape or len(values) != len(breaks):
-            raise SolverError(
-                "values and slopes of inputs must have a row for each break and a column for each input"
-            )
+            raise SolverError("values and slopes of inputs must have a row for each break and a column for each input")
         if not (np.isfinite(values).all() and np.isfinite(slopes).all()):
             raise SolverError("values and slopes of inputs must be finite")
         for name, array in (("breaks", breaks), ("values", values), ("slopes", slopes)):

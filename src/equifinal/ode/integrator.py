@@ -64,9 +64,7 @@ def _compile() -> bytes:
     import numba
 
     if getattr(numba.config, "DISABLE_JIT", 0):
-        raise SolverError(
-            "NUMBA_DISABLE_JIT is set, but the integrators must be compiled on a first run; unset it"
-        )
+        raise SolverError("NUMBA_DISABLE_JIT is set, but the integrators must be compiled on a first run; unset it")
     from equifinal.ode import kernel
 
     options: dict[str, Any] = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}

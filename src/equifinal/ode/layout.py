@@ -8,9 +8,7 @@ so that the integrators' compiled code does not depend on Python objects, nor on
 N_STATES = 0
 N_OUTPUTS = 1
 N_INPUTS = 2
-N_COLUMNS = (
-    3  # parameters the states depend on: columns of the sensitivities that are integrated; 0 without them
-)
+N_COLUMNS = 3  # parameters the states depend on: columns of the sensitivities that are integrated; 0 without them
 N_SENSITIVITIES = 4  # parameters that sensitivities are reported for
 NNZ_JACOBIAN = 5  # entries of df/dx that are not zero by structure
 NNZ_FORCING = 6  # of df/dp

@@ -15,7 +15,7 @@ from functools import cache
 from typing import Any
 from weakref import WeakValueDictionary
 
-import llvmlite.binding as llvm  # type: ignore[import-untyped]
+import llvmlite.binding as llvm
 
 _lock = threading.RLock()  # LLVM's compiler is used by one thread at a time
 _loaded: WeakValueDictionary[str, Code] = WeakValueDictionary()  # by assembly

@@ -22,9 +22,7 @@ from equifinal.ode.rodas5p import TABLEAU
 
 _METHODS = {"auto": 0, "explicit": 1, "stiff": 2}
 _NO_INPUTS = np.zeros((1, 1))
-_RETURN_VALUE = np.zeros(
-    2, dtype=np.int64
-)  # the integrator's calling convention wants a place for a result it lacks
+_RETURN_VALUE = np.zeros(2, dtype=np.int64)  # the integrator's calling convention wants a place for a result it lacks
 _RETURN_AT, _TABLEAU_AT = address(_RETURN_VALUE), address(TABLEAU)
 _WORTH_A_THREAD = 2e-4  # seconds of work below which handing it to another thread costs more than it saves
 
@@ -128,9 +126,7 @@ def simulate(
     p = np.ascontiguousarray(p, dtype=np.float64)
     times = np.ascontiguousarray(times, dtype=np.float64)
     if p.ndim != 2 or p.shape[1] != len(system.arguments):
-        raise SolverError(
-            f"p must have {len(system.arguments)} columns {system.arguments}, not the shape {p.shape}"
-        )
+        raise SolverError(f"p must have {len(system.arguments)} columns {system.arguments}, not the shape {p.shape}")
     if times.ndim != 1:
         raise SolverError("times must be a list of numbers")
     n_lanes, n_times = len(p), len(times)
@@ -230,9 +226,7 @@ def _share(run: Callable[[], None], threads: int) -> None:
     global _pool
     with _pool_lock:
         if _pool is None:
-            _pool = ThreadPoolExecutor(
-                max_workers=max(_PROCESSORS - 1, 1), thread_name_prefix="equifinal-ode"
-            )
+            _pool = ThreadPoolExecutor(max_workers=max(_PROCESSORS - 1, 1), thread_name_prefix="equifinal-ode")
         shares = [_pool.submit(run) for _ in range(min(threads - 1, _pool._max_workers))]
     run()
     for share in shares:
