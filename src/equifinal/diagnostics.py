@@ -84,7 +84,9 @@ def advise(data: InferenceData, summary: Mapping[str, Row] | None = None) -> lis
             "disagree. Do not use these numbers; draw longer (--draws, --warmup), or check whether these parameters "
             "can be identified at all."
         )
-    few = {name: row["ess_bulk"] for name, row in rows.items() if row["ess_bulk"] < ESS_PER_CHAIN * chains}
+    # where the chains disagree, the number of effective draws means nothing
+    agreed = {name: row for name, row in rows.items() if not row["rhat"] > 1.1}
+    few = {name: row["ess_bulk"] for name, row in agreed.items() if row["ess_bulk"] < ESS_PER_CHAIN * chains}
     if few:
         worst = min(few, key=lambda name: few[name])
         factor = math.ceil(ESS_PER_CHAIN * chains / max(few[worst], 1.0))

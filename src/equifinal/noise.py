@@ -17,10 +17,10 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from equifinal.compiled import compiled
 from equifinal.errors import DataError, did_you_mean
 
 Array = NDArray[np.float64]
@@ -117,7 +117,7 @@ class Noise:
 # --- compiled ---
 
 
-@numba.njit(cache=True, error_model="numpy")
+@compiled
 def log_density(code: int, y: float, m: float, additive: float, relative: float, shape: float) -> float:
     """log p(y | m) of one observation; minus infinity where the family is not defined."""
     if not math.isfinite(m):
@@ -153,7 +153,7 @@ def log_density(code: int, y: float, m: float, additive: float, relative: float,
     return ratio + y * (math.log(am) - math.log1p(am)) - k * math.log1p(am)
 
 
-@numba.njit(cache=True, error_model="numpy", nogil=True)
+@compiled
 def log_likelihood(
     outputs: NDArray[np.float64],
     theta: Array,

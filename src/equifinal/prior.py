@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from equifinal.compiled import compiled
 from equifinal.errors import DataError, did_you_mean
 
 Array = NDArray[np.float64]
@@ -314,7 +314,7 @@ def prior_table(priors: Iterable[Prior]) -> Array:
     return np.array([p.row() for p in priors], dtype=np.float64)
 
 
-@numba.njit(cache=True, error_model="numpy")
+@compiled
 def log_kernel(kernel: int, a: float, b: float, c: float, x: float) -> float:
     """The unnormalised log density at x, a point inside the support."""
     if kernel == UNIFORM:
@@ -332,7 +332,7 @@ def log_kernel(kernel: int, a: float, b: float, c: float, x: float) -> float:
     return -0.5 * (c + 1.0) * math.log1p(((x - a) / b) ** 2 / c)
 
 
-@numba.njit(cache=True, error_model="numpy")
+@compiled
 def log_prior(theta: Array, table: Array) -> Array:
     """log p(theta) for each row of theta; minus infinity outside the support."""
     total = np.zeros(theta.shape[0])
@@ -349,7 +349,7 @@ def log_prior(theta: Array, table: Array) -> Array:
     return total
 
 
-@numba.njit(cache=True, error_model="numpy")
+@compiled
 def to_theta(u: Array, table: Array) -> tuple[Array, Array]:
     """theta = t^-1(u) for each row, and log |dtheta/du|."""
     theta = np.empty_like(u)
@@ -376,7 +376,7 @@ def to_theta(u: Array, table: Array) -> tuple[Array, Array]:
     return theta, log_jacobian
 
 
-@numba.njit(cache=True, error_model="numpy")
+@compiled
 def from_theta(theta: Array, table: Array) -> Array:
     """u = t(theta) for each row."""
     u = np.empty_like(theta)

@@ -16,10 +16,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from equifinal.compiled import compiled
 from equifinal.errors import DataError
 from equifinal.posterior import Posterior
 
@@ -166,7 +166,7 @@ def _factorised(covariance: Array, fallback: Array) -> Array:
 # Explicit loops, because the order of sums in array products may depend on how many chains there are.
 
 
-@numba.njit(cache=True)
+@compiled
 def propose(position: Array, factor: Array, log_scale: Array, normals: Array) -> Array:
     proposal = position.copy()
     for i in range(position.shape[0]):
@@ -179,7 +179,7 @@ def propose(position: Array, factor: Array, log_scale: Array, normals: Array) ->
     return proposal
 
 
-@numba.njit(cache=True)
+@compiled
 def update_moments(mean: Array, covariance: Array, position: Array, weight: float) -> tuple[Array, Array]:
     new_mean, new_covariance = mean.copy(), covariance.copy()
     d = mean.shape[1]
