@@ -129,7 +129,7 @@ def test_good_draws_need_no_advice() -> None:
     ("draws", "attributes", "words"),
     [
         (ar1(0.1, 2000) + np.arange(4)[:, None], {}, "R-hat is above 1.01 for x"),
-        (ar1(0.99, 2000), {}, "Fewer than 100 effective draws"),
+        (ar1(0.97, 2000), {}, "Fewer than 100 effective draws"),
         (np.ones((4, 100)), {}, "never moved"),
         (ar1(0.1, 2000, chains=2), {}, "Only 2 chains"),
         (ar1(0.1, 2000), {"failed_solves": 200}, "20% of the ODE solves failed"),

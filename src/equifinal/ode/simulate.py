@@ -163,8 +163,10 @@ def simulate(
         steps_at,
     )
     solve = integrator()
+    # an interrupt may end this call while other threads still write: they keep what they write to
+    arrays = (p, times, table, outputs, states, by_parameters, states_by_parameters, bookkeeping)
 
-    def run() -> None:
+    def run(_held: tuple = arrays) -> None:
         work = np.empty(compiled.work_size)  # a thread's own
         solve(
             *(_RETURN_AT, None, *system_and_lanes, *times_and_inputs, *tolerances),
