@@ -229,6 +229,17 @@ def test_the_stiff_method_takes_over_however_stiff_it_is(rate):
     assert auto.outputs[0, 0, 0] == pytest.approx(np.exp(-1), rel=1e-5)
 
 
+def test_stiffness_of_a_small_state_beside_large_ones():
+    """HIV with an explosive burst: target cells are few and fast, virus particles a hundred million."""
+    p = np.array([[4.86e-4, 1.57e-4, 1.11, 0.901, 36.7, 5.66e4, 0.95]])
+    auto = simulate(HIV.system, p, HIV.times)
+    stiff = simulate(HIV.system, p, HIV.times, method="stiff")
+    assert simulate(HIV.system, p, HIV.times, method="explicit").status[0] == 1
+    assert auto.status[0] == 0
+    assert auto.steps[0] < 2 * stiff.steps[0] + 200
+    assert relative_error(auto.outputs[0], stiff.outputs[0]) < 1e-5
+
+
 def test_smooth_problems_stay_explicit():
     auto = simulate(SI.system, SI.p, SI.times)
     explicit = simulate(SI.system, SI.p, SI.times, method="explicit")

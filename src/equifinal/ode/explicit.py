@@ -92,15 +92,19 @@ def explicit_attempt(d, t, h, z, p, segment, f0, k, z_new, scratch, u, entries, 
 
 
 @compiled
-def at_stability_edge(d, h, k, z_new, scratch):
-    """Whether h times the dominant eigenvalue, estimated from two stages, leaves the stability region."""
+def at_stability_edge(d, h, k, z_new, scratch, rtol, atol):
+    """Whether h times the dominant eigenvalue, estimated from two stages, leaves the stability region.
+
+    Differences are taken in units of the tolerance: what is stiff is often small.
+    """
     n = d[N_STATES]
     size = n * (1 + d[N_COLUMNS])
     k6, k7 = shift(k, 4 * size), shift(k, 5 * size)
     over, under = 0.0, 0.0
     for i in range(n):
-        over += (h * (k7[i] - k6[i])) ** 2
-        under += (z_new[i] - scratch[i]) ** 2
+        weight = 1.0 / (atol + rtol * abs(z_new[i]))
+        over += (weight * h * (k7[i] - k6[i])) ** 2
+        under += (weight * (z_new[i] - scratch[i])) ** 2
     return over > STABILITY_BOUND * STABILITY_BOUND * under
 
 

@@ -227,7 +227,7 @@ def solve_lane(
             fresh = True
         else:
             if method == AUTO:
-                if at_stability_edge(d, step, k, z_new, scratch):
+                if at_stability_edge(d, step, k, z_new, scratch, rtol, atol):
                     at_edge, calm = at_edge + 1, 0
                     if at_edge == STIFF_STEPS + STIFF_STEPS_PER_STATE * n:
                         stiff, fresh = True, True
