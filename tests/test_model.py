@@ -53,6 +53,18 @@ def test_initial_values_may_name_each_other() -> None:
     assert to_text(model.start[0]) == "N - I_0"
 
 
+def test_definitions_may_name_initial_values() -> None:
+    model = Model.parse("x' = d\nd = -x(0)*k\nx(0) = 2*e\ne = a", ["x"])
+    assert evaluate(model.rhs[0], {"k": 3, "a": 5}, int) == -30
+    assert model.parameters == ("k", "a")
+
+
+def test_look_alike_letters_are_the_same_name() -> None:
+    model = Model.parse("x' = -\u00b5*x", ["x"], constants={"\u03bc": 2})  # micro sign and mu
+    assert model.parameters == ("x_0",)
+    assert Model.parse("x' = -\u03bc*x", ["x"], constants={"\u00b5": 2}).parameters == ("x_0",)
+
+
 def test_definitions_in_any_order_are_put_in() -> None:
     model = Model.parse("x' = rate\nrate = k*double\ndouble = 2*x\ny = double", ["y"])
     assert to_text(model.rhs[0]) == "k*2*x" or evaluate(model.rhs[0], {"k": 3, "x": 5}, int) == 30
@@ -121,6 +133,8 @@ def test_vary_gives_another_experiment() -> None:
         ("x' = k*x", {"constants": {"k": "abc"}}, None, "finite number"),
         ("x' = k*x", {"constants": {"k": float("nan")}}, None, "finite number"),
         ("x' = k*x", {"constants": {"k": True}}, None, "must be a number"),
+        ("x' = k*x", {"constants": {"k": "1e300*1e300"}}, None, "too large"),
+        ("x' = k*x", {"constants": {"k": "1e300^100"}}, None, "too large"),
         ("x' = k*x", {"constants": {"2k": 1}}, None, "cannot be the name"),
         ("just some text", {}, (1, 6), "expected '='"),
         ("= 3", {}, (1, 1), "expected an equation"),

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 
+import mpmath
 import numpy as np
 import pytest
 from scipy import stats
@@ -58,13 +59,16 @@ def test_bad_outputs_never_give_nan(family: str, m: float) -> None:
         assert value == -math.inf
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize("scale", [0.0, -1.0, math.inf, math.nan])
-def test_bad_scales_never_give_nan(family: str, scale: float) -> None:
-    if family == "poisson":
-        return
-    value = log_density(FAMILIES[family].code, Y, M, scale, 0.0, scale)
-    assert value == -math.inf or (family == "lognormal" and scale == math.inf) or (family == "normal" and scale == -1)
+@pytest.mark.parametrize("family", [family for family in FAMILIES if family != "poisson"])
+@pytest.mark.parametrize("bad", [0.0, -1.0, math.nan])
+def test_scales_that_are_not_positive_have_no_density(family: str, bad: float) -> None:
+    code, good = FAMILIES[family].code, 2.0
+    if family != "negative-binomial":
+        assert log_density(code, Y, M, bad, 0.0, good) == -math.inf
+    if family in ("student-t", "negative-binomial"):
+        assert log_density(code, Y, M, good, 0.0, bad) == -math.inf
+    if family in ("normal", "student-t") and bad < 0:
+        assert log_density(code, Y, M, good, bad, good) == -math.inf
 
 
 def test_an_expected_count_of_zero() -> None:
@@ -75,12 +79,36 @@ def test_an_expected_count_of_zero() -> None:
         assert log_density(code, 0.0, -1.0, 0.0, 0.0, 0.1) == -math.inf
 
 
-def test_small_overdispersion_is_poisson() -> None:
-    poisson = stats.poisson(300).logpmf(280)
-    for a in (1e-6, 1e-9, 1e-20):
-        assert log_density(FAMILIES["negative-binomial"].code, 280.0, 300.0, 0.0, 0.0, a) == pytest.approx(
-            poisson, rel=1e-3
-        )
+def exact_negative_binomial(y: float, m: float, a: float) -> float:
+    y_, m_, a_ = mpmath.mpf(y), mpmath.mpf(m), mpmath.mpf(a)
+    k = 1 / a_
+    binomial = mpmath.loggamma(y_ + k) - mpmath.loggamma(k) - mpmath.loggamma(y_ + 1)
+    return float(binomial + y_ * mpmath.log(a_ * m_ / (1 + a_ * m_)) - k * mpmath.log(1 + a_ * m_))
+
+
+@pytest.mark.parametrize("m", [0.3, 300.0, 1e6, 1e9])
+@pytest.mark.parametrize("a", [1e-20, 9.9e-9, 1e-6, 9e-6, 1.1e-5, 1e-3, 0.3, 10.0])
+def test_negative_binomial_from_poisson_to_very_dispersed(m: float, a: float) -> None:
+    y = float(round(m + 6 * math.sqrt(m)))
+    with mpmath.workdps(80):
+        exact = exact_negative_binomial(y, m, a)
+    # lgamma(y + 1) itself is known to about 1e-16 of its size
+    assert log_density(FAMILIES["negative-binomial"].code, y, m, 0.0, 0.0, a) == pytest.approx(
+        exact, abs=1e-9 + 1e-15 * math.lgamma(y + 1)
+    )
+
+
+@pytest.mark.parametrize("df", [0.5, 3.0, 9e4, 1.1e5, 1e9, 1e16, 1e300])
+def test_student_t_from_heavy_to_normal(df: float) -> None:
+    with mpmath.workdps(400):
+        v = mpmath.mpf(df)
+        constant = mpmath.loggamma((v + 1) / 2) - mpmath.loggamma(v / 2) - mpmath.log(v * mpmath.pi) / 2
+        exact = float(constant - (v + 1) / 2 * mpmath.log(1 + 1 / v))
+    assert log_density(FAMILIES["student-t"].code, 1.0, 0.0, 1.0, 0.0, df) == pytest.approx(exact, abs=1e-9)
+
+
+def test_tiny_lognormal_values() -> None:
+    assert math.isfinite(log_density(FAMILIES["lognormal"].code, 1e-200, 1e-200, 1e-150, 0.0, 0.0))
 
 
 @pytest.mark.parametrize(

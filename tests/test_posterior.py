@@ -1,14 +1,18 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy import stats
 
+from equifinal.data import Experiment, Observations
 from equifinal.errors import DataError
 from equifinal.io.toml import loads
+from equifinal.noise import Noise
 from equifinal.posterior import Posterior
+from equifinal.problem import Problem
 from tests.problems import DECAY, decay, decay_log_likelihood, si
 
 
@@ -148,6 +152,57 @@ def test_inputs_drive_the_model() -> None:
 def test_quantities() -> None:
     found = si().quantities(np.array([[2.5e-4, 0.25, 0.5, 40.0], [2.5e-4, 0.25, 0.0, 40.0]]))
     assert found["R0"].tolist() == [5.0, np.inf]
+
+
+def two_experiments(**second: object) -> Problem:
+    text = DECAY.split("[data]")[0]
+    model = loads(text).model
+    noise = Noise("normal", sd=0.2)
+    one = Experiment(model, (Observations("y", [0, 1, 4], [1.9, 1.1, 0.1], noise),))
+    two = Experiment(model, (Observations("y", [0.5, 2], [1.6, 0.8], noise),), **second)
+    return Problem((one, two), loads(text).priors)
+
+
+def test_experiments_without_names_are_told_apart() -> None:
+    posterior = Posterior(two_experiments())
+    theta = posterior.sample_prior(np.random.default_rng(5), 10)
+    pointwise = posterior.pointwise(theta)
+    assert list(pointwise) == [("experiment 1", "y"), ("experiment 2", "y")]
+    total = sum(part.sum(axis=1) for part in pointwise.values())
+    np.testing.assert_allclose(total, posterior.log_likelihood(theta).values)
+    with pytest.raises(DataError, match="two experiments are named"):
+        Problem(tuple(replace(e, name="same") for e in posterior.problem.experiments), posterior.problem.priors)
+
+
+def test_an_experiment_without_data_is_named() -> None:
+    problem = two_experiments()
+    empty = replace(problem.experiments[1], observations=())
+    with pytest.raises(DataError, match="data for experiment 'experiment 2'"):
+        Posterior(Problem((problem.experiments[0], empty), problem.priors))
+
+
+def test_fingerprints_see_every_digit() -> None:
+    other = loads(DECAY.replace("sd = 0.2", "sd = 0.2000000001"))
+    assert other.fingerprint() != decay().problem.fingerprint()
+    other = loads(DECAY.replace("0.693147/k", "0.6931471/k"))
+    assert other.fingerprint() != decay().problem.fingerprint()
+
+
+def test_quantities_of_several_experiments() -> None:
+    text = DECAY.replace("x(0) = a", "x(0) = dose*a").replace("0.693147/k", "dose*k").split("[data]")[0]
+    text += "[constants]\ndose = 1\n[[experiment]]\ndata = { time = [1], y = [1] }\n"
+    same = loads(text + "[[experiment]]\ndata = { time = [1], y = [1] }\n")
+    np.testing.assert_allclose(Posterior(same).quantities(np.array([[0.5, 1.0]]))["half_life"], [0.5])
+    with pytest.raises(DataError, match="'half_life' differs between experiments"):
+        loads(text + "[[experiment]]\nconstants = { dose = 2 }\ndata = { time = [1], y = [1] }\n")
+
+
+@pytest.mark.parametrize("name", ["chain", "draw"])
+def test_names_that_arviz_needs_for_itself(name: str) -> None:
+    with pytest.raises(DataError, match="ArviZ"):
+        loads(DECAY.replace("-k*x", f"-{name}*x").replace("k =", f"{name} =").replace("0.693147/k", "1"))
+    with pytest.raises(DataError, match="ArviZ"):
+        loads(DECAY.replace("half_life", name))
 
 
 def test_an_incomplete_problem_is_refused() -> None:

@@ -108,6 +108,8 @@ def test_default_coordinates() -> None:
         ("normal", {"mean": 0, "sd": -1}, "must be positive"),
         ("normal", {"mean": math.nan, "sd": 1}, "finite number"),
         ("normal", {"mean": "0", "sd": 1}, "finite number"),
+        ("normal", {"mean": 10**400, "sd": 1}, "finite number"),
+        ("normal", {"mean": 0, "sd": 1, "family": 2}, "no argument 'family'"),
         ("uniform", {"lower": 0}, "both 'lower' and 'upper'"),
         ("uniform", {"lower": 1, "upper": 1}, "must be below"),
         ("uniform", {"lower": 0, "upper": math.inf}, "finite number"),
@@ -123,6 +125,13 @@ def test_default_coordinates() -> None:
 def test_errors(family: str, arguments: dict, words: str) -> None:
     with pytest.raises(DataError, match=words):
         Prior(family, **arguments)
+
+
+def test_draws_never_fall_on_a_border() -> None:
+    made = Prior("beta", a=0.05, b=0.05)
+    draws = made.sample(np.random.default_rng(0), 2000)
+    assert np.isfinite(made.log_density(draws)).all()
+    assert made.log_density(draws.reshape(2, -1)).shape == (2, 1000)
 
 
 def test_pickles() -> None:

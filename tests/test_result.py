@@ -39,7 +39,7 @@ def test_attributes_tell_how_it_was_made(data: arviz.InferenceData) -> None:
     assert attributes["seed"] == 2
     assert json.loads(attributes["settings"])["warmup"] == 500
     assert "numba" in json.loads(attributes["versions"])
-    assert 0 < attributes["solves"] <= 4 * 1100
+    assert 0 < attributes["solves"] <= 4 * 1150
     for name in ("compile_seconds", "warmup_seconds", "sampling_seconds"):
         assert attributes[name] >= 0
 
@@ -68,6 +68,8 @@ def test_settings_come_from_the_file_unless_given() -> None:
     problem = loads(DECAY + "[sampling]\ndraws = 30\nchains = 2\n")
     assert result.run_settings(problem, {"chains": 3, "draws": None}).draws == 30
     assert result.run_settings(problem, {"chains": 3}).chains == 3
+    with pytest.raises(DataError, match="did you mean 'draws'"):
+        result.run_settings(problem, {"drawz": 3})
     with pytest.raises(DataError, match="options must be a table"):
         result.run_settings(loads(DECAY + "[sampling]\noptions = 3\n"), {})
 
@@ -80,6 +82,20 @@ def test_experiments_are_told_apart() -> None:
     data = result.sample(loads(text), chains=1, warmup=10, draws=20, progress=False)
     assert set(data.observed_data.data_vars) == {"y [one]", "y [two]"}
     assert set(data.log_likelihood.data_vars) == {"y [one]", "y [two]"}
+
+
+def test_a_slash_in_a_name_does_not_spoil_the_file(tmp_path: Path) -> None:
+    text = DECAY.split("[data]")[0] + "".join(
+        f"[[experiment]]\nname = '{dose} mg/kg'\ndata = {{ time = [1], y = [1] }}\n" for dose in (1, 2)
+    )
+    data = result.sample(loads(text), chains=1, warmup=10, draws=20, progress=False)
+    again = result.load(result.save(data, tmp_path / "r.nc"))
+    assert set(again.observed_data.data_vars) == {"y [1 mg per kg]", "y [2 mg per kg]"}
+
+
+def test_a_constant_quantity_is_not_stuck() -> None:
+    data = result.sample(loads(DECAY.replace("0.693147/k", "7")), chains=4, warmup=500, draws=3000, progress=False)
+    assert not any("never moved" in line for line in advise(data))
 
 
 def test_a_run_stopped_in_warmup_has_no_result() -> None:

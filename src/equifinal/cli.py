@@ -9,6 +9,8 @@ import os
 import sys
 import tempfile
 import traceback
+import warnings
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -28,10 +30,17 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Machine-readable outpu
 
 def main() -> None:
     """Run the command line; no traceback reaches the user."""
-    from equifinal.errors import EquifinalError
+    from equifinal.errors import EquifinalError, InterruptedRunError
 
+    warnings.showwarning = _show_warning  # type: ignore[assignment]
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):  # a terminal without Greek letters is no reason to stop
+            stream.reconfigure(errors="replace")
     try:
         app()
+    except InterruptedRunError as error:
+        print(f"{error}; the same command goes on from there", file=sys.stderr)
+        sys.exit(130)
     except EquifinalError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2)
@@ -52,6 +61,10 @@ def main() -> None:
             file=sys.stderr,
         )
         sys.exit(1)
+
+
+def _show_warning(message: Warning | str, *_: Any) -> None:
+    print(f"warning: {message}", file=sys.stderr)
 
 
 def _version(value: bool) -> None:
@@ -109,9 +122,11 @@ def check(problem: ProblemArgument, as_json: JsonOption = False) -> None:
     """Read and validate a problem, and show it back in words."""
     from equifinal.examples import find_problem
     from equifinal.io.toml import load
+    from equifinal.result import run_settings
     from equifinal.words import problem_facts, problem_words
 
     loaded = load(find_problem(problem))
+    run_settings(loaded, {})  # a mistake under [sampling] is better found now
     if as_json:
         _print_json(problem_facts(loaded))
     else:

@@ -108,7 +108,7 @@ class Observations:
 def _column(values: Any, what: str) -> Array:
     try:
         column = np.asarray(values, dtype=float)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise DataError(f"{what} must be numbers") from None
     if column.ndim != 1:
         raise DataError(f"{what} must be a flat list of numbers")
@@ -167,8 +167,12 @@ class Experiment:
         """Number of observations."""
         return sum(entry.values.size for entry in self.observations)
 
+    def times(self) -> Array:
+        """Every time at which something was observed, in order."""
+        return np.unique(np.concatenate([np.zeros(0), *(entry.times for entry in self.observations)]))
+
     def grid(self) -> Array:
-        """Every time at which some output is needed, in order."""
+        """Every time at which some output is needed, in order; an increment needs two."""
         wanted = [t for entry in self.observations for t in (entry.times, entry.previous[~np.isnan(entry.previous)])]
         return np.unique(np.concatenate(wanted)) if wanted else np.zeros(0)
 

@@ -70,7 +70,8 @@ def advise(data: InferenceData, summary: Mapping[str, Row] | None = None) -> lis
     found: list[str] = []
     if data.attrs.get("interrupted"):
         found.append(f"The run was interrupted: {kept} draws a chain were kept. Run the same command again to go on.")
-    stuck = [name for name, row in rows.items() if not row["sd"] > 0]
+    parameters = json.loads(data.attrs["parameters"]) if "parameters" in data.attrs else list(rows)
+    stuck = [name for name in parameters if rows[name]["sd"] == 0]
     if stuck:
         found.append(
             f"{_list(stuck)}: never moved. The proposals are too large or the start is far off; leave "
@@ -86,7 +87,8 @@ def advise(data: InferenceData, summary: Mapping[str, Row] | None = None) -> lis
         )
     # where the chains disagree, the number of effective draws means nothing
     agreed = {name: row for name, row in rows.items() if not row["rhat"] > 1.1}
-    few = {name: row["ess_bulk"] for name, row in agreed.items() if row["ess_bulk"] < ESS_PER_CHAIN * chains}
+    least = {name: min(row["ess_bulk"], row["ess_tail"]) for name, row in agreed.items()}
+    few = {name: ess for name, ess in least.items() if ess < ESS_PER_CHAIN * chains}
     if few:
         worst = min(few, key=lambda name: few[name])
         factor = math.ceil(ESS_PER_CHAIN * chains / max(few[worst], 1.0))
@@ -113,7 +115,3 @@ def _list(names: Mapping[str, float] | list[str]) -> str:
 def acceptance(data: InferenceData) -> float:
     """Share of proposals accepted after warm-up, over all chains."""
     return float(np.mean(data.attrs["acceptance"]))
-
-
-def settings(data: InferenceData) -> dict:
-    return json.loads(data.attrs["settings"])

@@ -68,6 +68,10 @@ class SamplingError(EquifinalError):
     """A sampler cannot start or go on."""
 
 
+class InterruptedRunError(SamplingError):
+    """A run was stopped before anything was drawn."""
+
+
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """``"; did you mean 'gamma'?"`` when a known word is close, else an empty string."""
     close = get_close_matches(word, sorted(known), n=1, cutoff=0.6)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import os
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Executor, ProcessPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
@@ -18,7 +19,7 @@ from equifinal.problem import Problem
 if TYPE_CHECKING:
     from arviz import InferenceData
 
-RESULTS, CHECKPOINT = "results.nc", "checkpoint.npz"
+RESULTS, CHECKPOINT, LOCK = "results.nc", "checkpoint.npz", ".lock"
 SHOWN = ("mean", "sd", "q5", "q50", "q95", "ess_bulk", "ess_tail", "ess_per_second", "iact", "mcse_over_sd", "rhat")
 
 
@@ -69,14 +70,13 @@ def fit(
 ) -> Fit:
     """Sample and save to a folder; take up again a run of the same problem and settings that was killed in it.
 
-    Without a folder, the first of NAME-run, NAME-run-2, ... that holds no finished results.
+    Without a folder, the first of NAME-run, NAME-run-2, ... that is free.
     """
     problem.require_complete()
     result.run_settings(problem, settings)  # before a folder is made
     workers = _workers(processes)
-    target = _free_folder(problem.name) if folder is None else folder
-    _check_folder(target, overwrite)
-    with workers as executor:
+    target = _claim_folder(problem.name) if folder is None else folder
+    with workers as executor, _owned(target, overwrite):
         data = result.sample(
             problem,
             **{key: value for key, value in settings.items() if value is not None},
@@ -84,34 +84,66 @@ def fit(
             progress=progress,
             checkpoint=target / CHECKPOINT,
         )
-    path = result.save(data, target / RESULTS)
-    if not data.attrs["interrupted"]:
-        (target / CHECKPOINT).unlink(missing_ok=True)
+        path = result.save(data, target / RESULTS)
+        result.load(path).close()  # the checkpoint goes only when the results are surely there
+        if not data.attrs["interrupted"]:
+            (target / CHECKPOINT).unlink(missing_ok=True)
     summary = diagnostics.summarise(data)
     return Fit(data, summary, diagnostics.advise(data, summary), path)
 
 
-def _free_folder(name: str) -> Path:
+def _claim_folder(name: str) -> Path:
+    """The first of NAME-run, NAME-run-2, ... that is new, or that holds an unfinished run nobody is working on."""
     number = 1
     while True:
         folder = Path(f"{name}-run" if number == 1 else f"{name}-run-{number}")
-        # a folder with a checkpoint is a run to be taken up again
-        if not (folder / RESULTS).exists() or (folder / CHECKPOINT).exists():
+        try:
+            folder.mkdir()
             return folder
+        except FileExistsError:
+            if (folder / CHECKPOINT).exists() and _owner(folder) is None:
+                return folder
+        except OSError as error:
+            raise DataError(f"cannot make the folder {folder}: {error.strerror or error}") from None
         number += 1
 
 
-def _check_folder(folder: Path, overwrite: bool) -> None:
+@contextmanager
+def _owned(folder: Path, overwrite: bool) -> Iterator[None]:
+    """The folder, for this process alone."""
     if folder.exists() and not folder.is_dir():
         raise DataError(f"{folder} is a file; --out must name a folder")
-    if overwrite:
-        (folder / CHECKPOINT).unlink(missing_ok=True)
-    elif (folder / RESULTS).exists() and not (folder / CHECKPOINT).exists():
-        raise DataError(f"{folder} already holds results; choose another folder with --out, or pass --overwrite")
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        if _owner(folder) is None:
+            (folder / LOCK).unlink(missing_ok=True)  # of a process that was killed
+        with open(folder / LOCK, "x") as lock:
+            lock.write(str(os.getpid()))
+    except FileExistsError:
+        raise DataError(f"another fit is writing to {folder}; choose another folder with --out") from None
     except OSError as error:
-        raise DataError(f"cannot make the folder {folder}: {error.strerror or error}") from None
+        raise DataError(f"cannot write to the folder {folder}: {error.strerror or error}") from None
+    try:
+        if overwrite:
+            (folder / CHECKPOINT).unlink(missing_ok=True)
+        elif (folder / RESULTS).exists() and not (folder / CHECKPOINT).exists():
+            raise DataError(f"{folder} already holds results; choose another folder with --out, or pass --overwrite")
+        yield
+    finally:
+        for leftover in (folder / LOCK, *folder.glob(".*.part")):
+            leftover.unlink(missing_ok=True)
+        if not any(folder.iterdir()):
+            folder.rmdir()
+
+
+def _owner(folder: Path) -> int | None:
+    """The process that is at work in a folder; a killed one has left only its number."""
+    try:
+        process = int((folder / LOCK).read_text())
+        os.kill(process, 0)
+    except (OSError, ValueError, OverflowError):
+        return None
+    return process
 
 
 def _workers(processes: int) -> AbstractContextManager[Executor | None]:
@@ -147,6 +179,8 @@ def show(done: Fit) -> None:
         f"sampling {attributes['sampling_seconds']:.1f} s",
         highlight=False,
     )
+    if attributes["resumed_at"] >= 0:
+        console.print(f"taken up at iteration {attributes['resumed_at']:,}", highlight=False)
     for warning in done.warnings:
         console.print(f"[yellow]![/] {warning}", highlight=False)
     console.print(f"results: {done.path}   (open with arviz.from_netcdf)", highlight=False, soft_wrap=True)

@@ -139,11 +139,12 @@ class Model:
         return closed
 
     def _expanded(self, expression: Expression) -> Expression:
-        # initial values of states may be named on a right-hand side, and may name each other
+        # initial values may be named anywhere, and may name each other; that there is no circle was checked
         starts = {initial_name(x): self.initial[x] for x in self.states}
+        expression = substitute(expression, self.closed_definitions)
         while any(node.name in starts for node in name_nodes(expression)):
-            expression = substitute(expression, starts)
-        return substitute(expression, self.closed_definitions)
+            expression = substitute(substitute(expression, starts), self.closed_definitions)
+        return expression
 
     # --- variations ---
 
@@ -202,6 +203,8 @@ def exact_number(value: Any, what: str) -> Fraction:
         exact = evaluate(expression, {}, Fraction)
     except (ModelError, KeyError, ArithmeticError):
         raise ModelError(f"{what} must be a finite number, not {value!r}", word=str(value)) from None
+    if exact and not 1e-300 < abs(exact) < 1e300:
+        raise ModelError(f"{what} is too large or too small a number", word=str(value)[:20])
     return Fraction(exact)
 
 

@@ -52,6 +52,7 @@ ALIASES = {
     "negative_binomial": "negative-binomial",
 }
 COUNTS = (POISSON, NEGATIVE_BINOMIAL)
+LARGE = 1e5
 
 
 @dataclass(frozen=True, init=False)
@@ -64,7 +65,7 @@ class Noise:
     family: str
     arguments: Mapping[str, float | str]
 
-    def __init__(self, family: str, **arguments: float | str):
+    def __init__(self, family: str, /, **arguments: float | str):
         name = ALIASES.get(family, family)
         if name not in FAMILIES:
             hint = did_you_mean(str(family), FAMILIES)
@@ -76,7 +77,7 @@ class Noise:
                 takes = ", ".join(rules.arguments) or "no arguments"
                 raise DataError(f"{name} noise has no argument '{argument}'{hint} (it takes: {takes})")
             number = isinstance(value, (int, float)) and not isinstance(value, bool)
-            if not isinstance(value, str) and not (number and math.isfinite(value) and value > 0):
+            if not isinstance(value, str) and not (number and 0 < value < 1e300):
                 raise DataError(
                     f"{name} noise: '{argument}' must be a positive number or the name of a parameter, not {value!r}"
                 )
@@ -124,20 +125,23 @@ def log_density(code: int, y: float, m: float, additive: float, relative: float,
         return -np.inf
     if code <= STUDENT:
         s = math.sqrt(additive * additive + relative * relative * m * m)
-        if not s > 0.0 or not math.isfinite(s):
+        if not (s > 0.0 and additive >= 0.0 and relative >= 0.0 and math.isfinite(s)):
             return -np.inf
         z = (y - m) / s
         if code == NORMAL:
             return -0.5 * z * z - math.log(s) - 0.5 * math.log(2.0 * math.pi)
         if not shape > 0.0:
             return -np.inf
-        constant = math.lgamma(0.5 * (shape + 1.0)) - math.lgamma(0.5 * shape) - 0.5 * math.log(shape * math.pi)
+        if shape > LARGE:  # the difference of lgamma would lose all digits
+            constant = -0.5 * math.log(2.0 * math.pi) - 0.25 / shape
+        else:
+            constant = math.lgamma(0.5 * (shape + 1.0)) - math.lgamma(0.5 * shape) - 0.5 * math.log(shape * math.pi)
         return constant - math.log(s) - 0.5 * (shape + 1.0) * math.log1p(z * z / shape)
     if code == LOGNORMAL:
         if not (m > 0.0 and additive > 0.0):
             return -np.inf
         z = (math.log(y) - math.log(m)) / additive
-        return -0.5 * z * z - math.log(additive * y) - 0.5 * math.log(2.0 * math.pi)
+        return -0.5 * z * z - math.log(additive) - math.log(y) - 0.5 * math.log(2.0 * math.pi)
     if not m > 0.0:
         # an expected count of zero allows only zero; rounding in the solver may put it just below
         return 0.0 if y == 0.0 and m > -1e-6 else -np.inf
@@ -145,12 +149,14 @@ def log_density(code: int, y: float, m: float, additive: float, relative: float,
         return y * math.log(m) - m - math.lgamma(y + 1.0)
     if not (shape > 0.0 and math.isfinite(shape)):
         return -np.inf
-    am = shape * m
-    if shape < 1e-8:  # the limit, where differences of lgamma would lose all digits
-        return y * math.log(m) - m - math.lgamma(y + 1.0)
     k = 1.0 / shape
-    ratio = math.lgamma(y + k) - math.lgamma(k) - math.lgamma(y + 1.0)
-    return ratio + y * (math.log(am) - math.log1p(am)) - k * math.log1p(am)
+    if k > LARGE:  # Stirling's series for lgamma(y + k) - lgamma(k) - y log(k), which goes over into Poisson
+        if not math.isfinite(k):
+            return y * math.log(m) - m - math.lgamma(y + 1.0)
+        growth = (k + y - 0.5) * math.log1p(y / k) - y + (1.0 / (k + y) - 1.0 / k) / 12.0
+    else:
+        growth = math.lgamma(y + k) - math.lgamma(k) - y * math.log(k)
+    return growth - math.lgamma(y + 1.0) + y * math.log(m) - (y + k) * math.log1p(shape * m)
 
 
 @compiled

@@ -68,6 +68,11 @@ def _continues_name(char: str) -> bool:
     return char == "_" or char.isalnum() or unicodedata.category(char) in ("Mn", "Mc")
 
 
+def canonical_name(name: str) -> str:
+    """A name in the spelling that the tokenizer gives it: letters that look the same are the same."""
+    return "".join(_SPELLINGS.get(char, char) for char in unicodedata.normalize("NFC", name))
+
+
 def tokenize(text: str) -> list[Token]:
     """Split model text into tokens; comments run from ``#`` to the end of the line."""
     if not isinstance(text, str):

@@ -11,7 +11,7 @@ solve. What is computed for a lane never depends on the other lanes of the batch
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -90,8 +90,8 @@ class Posterior:
             outputs, status = arm.outputs(theta)
             total += arm.log_likelihood(outputs, theta, _NOTHING)
             failures += status != 0
-        # a NaN would be a silent hole: what cannot be evaluated has no likelihood
-        total[(failures > 0) | np.isnan(total)] = -np.inf
+        # NaN or infinity would be a silent hole: what cannot be evaluated has no likelihood
+        total[(failures > 0) | ~(total < np.inf)] = -np.inf
         return Likelihood(total, np.full(lanes, len(self.arms)), failures)
 
     def pointwise(self, theta: Array) -> Mapping[tuple[str, str], Array]:
@@ -135,20 +135,22 @@ class Posterior:
     def quantities(self, theta: Array) -> Mapping[str, Array]:
         """Quantities of interest at each row; where one divides by zero it is infinite or NaN."""
         theta = _batch(theta)
-        values: dict[str, Any] = {name: theta[:, j] for j, name in enumerate(self.parameters)}
-        values |= {name: float(value) for name, value in self.problem.model.constants.items()}
+        values = {name: theta[:, j] for j, name in enumerate(self.parameters)}
         with np.errstate(all="ignore"):
             found = {name: evaluate(e, values, float) for name, e in self.problem.quantities.items()}
         return {name: np.broadcast_to(np.asarray(v, float), theta.shape[:1]).copy() for name, v in found.items()}
 
 
 _memory: dict[str, Posterior] = {}
+REMEMBERED = 8
 
 
 def _remembered(problem: Problem) -> Posterior:
     """One posterior a problem in this process, so that workers compile it once."""
     key = problem.fingerprint()
     if key not in _memory:
+        while len(_memory) >= REMEMBERED:
+            _memory.pop(next(iter(_memory)), None)
         _memory[key] = Posterior(problem)
     return _memory[key]
 

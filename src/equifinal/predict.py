@@ -86,7 +86,7 @@ def _simulate(
         raise DataError(f"no value for {', '.join(missing)}")
     if any(name not in experiment.inputs for name in model.inputs):
         raise DataError(f"no values for the inputs {', '.join(model.inputs)}; give them under [inputs]")
-    asked = np.unique(np.asarray(experiment.grid() if times is None else times, float))
+    asked = np.unique(np.asarray(experiment.times() if times is None else times, float))
     if asked.size == 0:
         raise DataError("there are no data, so the times to simulate must be given")
     if not np.isfinite(asked).all() or asked[0] < 0:
@@ -125,7 +125,7 @@ def _scatter(
     at = np.searchsorted(grid, asked)
     mean = output[at]
     if entry.increment:
-        mean = mean - output[np.concatenate([[0], at[:-1]])]
+        mean = np.where(asked > 0, mean - output[np.concatenate([[0], at[:-1]])], np.nan)  # nothing is new at time 0
     numbers = [np.zeros(1), np.zeros(1), np.ones(1)]
     for argument, value in entry.noise.arguments.items():
         numbers[noise.SLOTS[argument]] = np.array([values[value] if isinstance(value, str) else value])

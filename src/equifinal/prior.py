@@ -85,6 +85,7 @@ class Prior:
     def __init__(
         self,
         family: str,
+        /,
         *,
         lower: float | None = None,
         upper: float | None = None,
@@ -150,7 +151,8 @@ class Prior:
         from_above, at_lower, at_upper = self._tail
         tail = at_lower + np.asarray(q, float) * (at_upper - at_lower)
         found = self._untruncated.isf(tail) if from_above else self._untruncated.ppf(tail)
-        return np.clip(found, self.lower, self.upper)
+        # a border has no mass, and a density may be infinite there
+        return np.clip(found, np.nextafter(self.lower, _INF), np.nextafter(self.upper, -_INF))
 
     def cdf(self, x: Any) -> Array:
         from_above, at_lower, at_upper = self._tail
@@ -164,7 +166,7 @@ class Prior:
         return partial(Prior, self.family, coordinate=self.coordinate, **finite, **self.arguments), ()
 
     def log_density(self, x: Any) -> Array:
-        values = np.atleast_1d(np.asarray(x, float))[:, None]
+        values = np.asarray(x, float).reshape(-1, 1)
         return log_prior(values, prior_table([self])).reshape(np.shape(x))
 
     def sample(self, rng: np.random.Generator, size: int) -> Array:
@@ -282,13 +284,19 @@ def _checked_arguments(name: str, arguments: Mapping[str, Any]) -> dict[str, flo
 
 
 def _number(value: Any, argument: str, name: str) -> float:
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, (int, float, np.floating, np.integer))
-        or not math.isfinite(value)
-    ):
-        raise DataError(f"prior '{name}': '{argument}' must be a finite number, not {value!r}")
-    return float(value)
+    usable = isinstance(value, (int, float, np.floating, np.integer)) and not isinstance(value, bool)
+    try:
+        number = float(value) if usable else math.nan
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        raise DataError(f"prior '{name}': '{argument}' must be a finite number, not {_short(value)}")
+    return number
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) < 40 else text[:40] + "..."
 
 
 def _coordinate(asked: str | None, lower: float, upper: float, name: str) -> str:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from equifinal.data import Experiment, unknowns
 from equifinal.errors import DataError, did_you_mean
-from equifinal.expression import Expression
+from equifinal.expression import Expression, Number, names, substitute, to_text
 from equifinal.model import Model
 from equifinal.prior import Prior
+
+RESERVED = ("chain", "draw")
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,7 @@ class Problem:
     def __post_init__(self) -> None:
         if not self.experiments:
             raise DataError("a problem needs at least one experiment")
+        object.__setattr__(self, "experiments", _named(self.experiments))
         known = unknowns(self.experiments)
         # names that noise uses must be parameters of their own
         for experiment in self.experiments:
@@ -63,6 +67,9 @@ class Problem:
                     f"parameter '{name}' has a prior but appears neither in the equations nor in the noise"
                     f"{did_you_mean(name, known)}"
                 )
+        for name in (*known, *self.quantities):
+            if name in RESERVED:
+                raise DataError(f"'{name}' cannot be a parameter or quantity: ArviZ uses the name for its own axes")
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -74,9 +81,21 @@ class Problem:
         """The model of the first experiment."""
         return self.experiments[0].model
 
-    @property
+    @cached_property
     def quantities(self) -> Mapping[str, Expression]:
-        return self.model.interest
+        """Quantities of interest of all experiments, in parameters only: constants are put in."""
+        found: dict[str, Expression] = {}
+        known = unknowns(self.experiments)
+        for experiment in self.experiments:
+            constants: dict[str, Expression] = {k: Number(v) for k, v in experiment.model.constants.items()}
+            for name, expression in experiment.model.interest.items():
+                closed = substitute(expression, constants)
+                if found.setdefault(name, closed) != closed:
+                    raise DataError(f"quantity '{name}' differs between experiments; give it a name in each")
+                for used in names(closed):
+                    if used not in known:
+                        raise DataError(f"quantity '{name}' needs '{used}', which no experiment has as a parameter")
+        return found
 
     def require_complete(self) -> None:
         """Raise a `DataError` naming everything that a fit still needs."""
@@ -89,6 +108,7 @@ class Problem:
                 origin = f" (the initial value of {state}; or write {state}(0) = ... in the equations)" if state else ""
                 missing.append(f"a prior for '{name}'{origin}{hint}")
         observed = {entry.output for e in self.experiments for entry in e.observations if entry.values.size}
+        missing += [f"data for experiment '{e.name}'" for e in self.experiments if e.name and not e.size]
         missing += [f"data for output '{y}'" for y in self.model.outputs if y not in observed]
         for experiment in self.experiments:
             for name in experiment.model.inputs:
@@ -107,14 +127,29 @@ class Problem:
 
         for experiment in self.experiments:
             model = experiment.model
-            add(model.to_text(), dict(model.constants), model.inputs, model.outputs, model.describe())
+            add(experiment.name, model.to_text(), dict(model.constants), model.inputs, model.outputs)
+            add([(name, to_text(expression)) for name, expression in model.quantities.items()])
             for entry in experiment.observations:
-                add(
-                    entry.output, entry.times.tolist(), entry.values.tolist(), entry.previous.tolist(), str(entry.noise)
-                )
+                add(entry.output, entry.times.tolist(), entry.values.tolist(), entry.previous.tolist())
+                add(entry.noise.family, sorted(entry.noise.arguments.items()))
             for name, series in experiment.inputs.items():
                 add(name, series.times.tolist(), series.values.tolist(), series.interpolation)
         for name, prior in self.priors.items():
             add(name, prior.family, sorted(prior.arguments.items()), prior.lower, prior.upper, prior.coordinate)
         add(self.solver)
         return digest.hexdigest()[:16]
+
+
+def _named(experiments: Sequence[Experiment]) -> tuple[Experiment, ...]:
+    """Several experiments need names of their own; those without one are numbered."""
+    if len(experiments) == 1:
+        return tuple(experiments)
+    named = tuple(
+        experiment if experiment.name else replace(experiment, name=f"experiment {i}")
+        for i, experiment in enumerate(experiments, start=1)
+    )
+    given = [experiment.name for experiment in named]
+    for name in given:
+        if given.count(name) > 1:
+            raise DataError(f"two experiments are named '{name}'")
+    return named

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from equifinal.errors import ModelError, did_you_mean
 from equifinal.expression import Expression, Name, initial_name, name_nodes, substitute
 from equifinal.model import Model, checked, exact_number, free_names, read_part
-from equifinal.parser import Parser, parse_expression
+from equifinal.parser import Parser, canonical_name, parse_expression
 
 
 class Statement(NamedTuple):
@@ -87,9 +87,9 @@ class _Reader:
         self.statements = read_statements(text)
         self.inputs = _declared_names(inputs, "inputs")
         self.allowed = None if parameters is None else _declared_names(parameters, "parameters")
-        for name in constants:
-            _check_name(name, "constant")
-        self.constants = {name: exact_number(value, f"constant '{name}'") for name, value in constants.items()}
+        names = _declared_names(constants, "constants")
+        values = (exact_number(value, f"constant '{name}'") for name, value in constants.items())
+        self.constants = dict(zip(names, values, strict=True))
 
     def model(self, outputs: Iterable[str], quantities: Mapping[str, str]) -> Model:
         equations = self._collect("derivative", "has two equations")
@@ -194,7 +194,7 @@ def _declared_names(declared: Iterable[str], what: str) -> tuple[str, ...]:
         _check_name(name, what.rstrip("s"))
         if found.count(name) > 1:
             raise ModelError(f"'{name}' stands twice among the {what}", word=name)
-    return tuple(parse_expression(name).name for name in found)  # type: ignore[union-attr]  # in the spelling the parser uses
+    return tuple(canonical_name(name) for name in found)
 
 
 def _read_quantities(quantities: Mapping[str, str], model: Model) -> dict[str, Expression]:
@@ -220,5 +220,5 @@ def _read_quantities(quantities: Mapping[str, str], model: Model) -> dict[str, E
                 raise ModelError(
                     f"quantity '{name}': unknown name '{node.name}'{did_you_mean(node.name, known)}", word=node.name
                 )
-        found[name] = expression
+        found[canonical_name(name)] = expression
     return found

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from equifinal.diagnostics import import_arviz
-from equifinal.errors import DataError, SamplingError
+from equifinal.errors import DataError, InterruptedRunError, did_you_mean
 from equifinal.io.files import replace_file
 from equifinal.posterior import Posterior
 from equifinal.problem import Problem
@@ -88,6 +88,10 @@ def sample(
 def run_settings(problem: Problem, asked: Mapping[str, Any]) -> RunSettings:
     """Settings asked for, else the problem's own, else the defaults."""
     chosen: dict[str, Any] = dict(problem.sampling) | {key: value for key, value in asked.items() if value is not None}
+    for key in chosen:
+        if key not in RunSettings.__dataclass_fields__:
+            hint = did_you_mean(key, RunSettings.__dataclass_fields__)
+            raise DataError(f"there is no sampling setting '{key}'{hint}")
     if not isinstance(chosen.get("options", {}), Mapping):
         raise DataError(f"sampling options must be a table, not {chosen['options']!r}")
     return RunSettings(**chosen)
@@ -98,7 +102,7 @@ def to_inference_data(posterior: Posterior, draws: Draws) -> InferenceData:
     arviz = import_arviz()
     chains, kept, d = draws.theta.shape
     if kept == 0:
-        raise SamplingError("the run was stopped during warm-up, before anything was drawn")
+        raise InterruptedRunError("stopped during warm-up, before anything was drawn")
     flat = draws.theta.reshape(-1, d)
     parameters = {name: draws.theta[:, :, j] for j, name in enumerate(draws.parameters)}
     quantities = {k: v.reshape(chains, kept) for k, v in posterior.quantities(flat).items()}
@@ -122,7 +126,8 @@ def to_inference_data(posterior: Posterior, draws: Draws) -> InferenceData:
 
 
 def _label(problem: Problem, experiment: str, output: str) -> str:
-    return output if len(problem.experiments) == 1 else f"{output} [{experiment}]"
+    # a slash would be a folder in netCDF
+    return output if len(problem.experiments) == 1 else f"{output} [{experiment.replace('/', ' per ')}]"
 
 
 def _pointwise(posterior: Posterior, theta: np.ndarray) -> dict[str, np.ndarray]:
@@ -173,6 +178,7 @@ def _attributes(posterior: Posterior, draws: Draws) -> dict[str, Any]:
         "warmup_seconds": float(draws.warmup_seconds),
         "sampling_seconds": float(draws.sampling_seconds),
         "interrupted": int(draws.interrupted),
+        "resumed_at": -1 if draws.resumed_at is None else draws.resumed_at,
         "versions": json.dumps({name: version(name) for name in VERSIONS}),
     }
 

@@ -28,6 +28,8 @@ class SimulationTable:
 
     def to_csv(self) -> str:
         buffer = io.StringIO()
+        if self.experiment:
+            buffer.write(f"# {self.experiment}\n")
         writer = csv.writer(buffer, lineterminator="\n")
         writer.writerow(self.columns)
         for row in zip(*self.columns.values(), strict=True):

@@ -50,7 +50,7 @@ def _experiment_words(experiment: Experiment) -> list[str]:
         lines.append(f"  input {name}: {series.times.size} values, {series.interpolation}")
     for fact in _experiment_facts(experiment)["observations"]:
         span = f" from {fact['first']:g} to {fact['last']:g}" if fact["count"] else ""
-        kind = "increments" if fact["increment"] else "values"
+        kind = f"increments over {_range(fact['intervals'])}" if fact["increment"] else "values"
         lines.append(f"  {fact['output']}: {fact['count']} {kind}{span}; noise {fact['noise']}")
     return lines if len(lines) > 1 else [lines[0] + " none"]
 
@@ -67,11 +67,17 @@ def _experiment_facts(experiment: Experiment) -> dict[str, Any]:
                 "first": float(entry.times[0]) if entry.values.size else None,
                 "last": float(entry.times[-1]) if entry.values.size else None,
                 "increment": entry.increment,
+                "intervals": [float(d) for d in entry.times - entry.previous] if entry.increment else None,
                 "noise": str(entry.noise),
             }
             for entry in experiment.observations
         ],
     }
+
+
+def _range(intervals: list[float]) -> str:
+    low, high = min(intervals, default=0.0), max(intervals, default=0.0)
+    return f"{low:g}" if low == high else f"{low:g} to {high:g} time units"
 
 
 def _missing(problem: Problem) -> str:

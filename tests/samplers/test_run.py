@@ -35,7 +35,8 @@ def assert_same(a: running.Draws, b: running.Draws) -> None:
 
 def test_shapes_and_counts(plain: running.Draws) -> None:
     assert plain.theta.shape == (3, 200, 2)
-    assert (plain.tally.solves <= 350).all()
+    assert (plain.tally.solves <= 350 + running.START_DRAWS).all()
+    assert plain.tally.sampled.tolist() == [200] * 3
     assert ((plain.acceptance > 0.05) & (plain.acceptance < 0.9)).all()
     assert not plain.interrupted
 
@@ -108,7 +109,7 @@ def test_ctrl_c_keeps_what_was_drawn_and_a_second_run_goes_on(
 def test_a_checkpoint_of_another_run_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "checkpoint.npz"
     run(decay(), SETTINGS, progress=stop_after(1), checkpoint=file)
-    with pytest.raises(SamplingError, match="another model, data, priors or settings"):
+    with pytest.raises(SamplingError, match="another model, data, priors, settings or version"):
         run(decay(), RunSettings(chains=3, warmup=150, draws=201, seed=7), checkpoint=file)
     other = Posterior(loads(DECAY.replace("1.9", "1.8")))
     with pytest.raises(SamplingError, match="another model"):
@@ -124,10 +125,34 @@ def test_a_damaged_checkpoint_is_an_error_that_says_what_to_do(tmp_path: Path, d
         run(decay(), SETTINGS, checkpoint=file)
 
 
-def test_a_checkpoint_that_cannot_be_written(tmp_path: Path) -> None:
+def test_a_checkpoint_that_cannot_be_written_costs_no_draws(plain: running.Draws, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(DataError, match="cannot write the checkpoint"):
-        run(decay(), SETTINGS, progress=stop_after(1), checkpoint=tmp_path / "file" / "checkpoint.npz")
+    with pytest.warns(UserWarning, match="cannot write the checkpoint"):
+        found = run(decay(), SETTINGS, checkpoint=tmp_path / "file" / "checkpoint.npz")
+    assert_same(found, plain)
+
+
+def test_settings_equal_in_value_are_the_same_run(tmp_path: Path) -> None:
+    file = tmp_path / "checkpoint.npz"
+    options = {"covariance": 0.123456789 * np.eye(2)}
+    run(
+        decay(),
+        RunSettings(chains=2, draws=500, seed=np.int64(1), options=options),
+        progress=stop_after(1),
+        checkpoint=file,
+    )
+    same = RunSettings(chains=2, draws=500, seed=1, options={"covariance": (0.123456789 * np.eye(2)).tolist()})
+    assert run(decay(), same, progress=stop_after(1), checkpoint=file).resumed_at is not None
+    other = RunSettings(chains=2, draws=500, seed=1, options={"covariance": 0.1234567891 * np.eye(2)})
+    with pytest.raises(SamplingError, match="another model"):
+        run(decay(), other, checkpoint=file)
+
+
+def test_acceptance_of_an_interrupted_thinned_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(running, "SEGMENT_SECONDS", 1e-3)
+    part = run(decay(), RunSettings(chains=2, warmup=0, draws=100, thin=1000), progress=stop_after(3))
+    assert part.interrupted
+    assert ((part.acceptance >= 0) & (part.acceptance <= 1)).all()
 
 
 KILLED = """
@@ -170,6 +195,13 @@ def test_no_starting_point_is_an_error_with_advice() -> None:
         run(Posterior(loads(text)), SETTINGS)
 
 
+def test_an_executor_that_was_shut_down_is_reported() -> None:
+    executor = ThreadPoolExecutor(1)
+    executor.shutdown()
+    with pytest.raises(SamplingError, match="a worker failed"):
+        run(decay(), SETTINGS, executor=executor)
+
+
 class BrokenExecutor(ThreadPoolExecutor):
     def submit(self, *args, **kwargs):
         return super().submit(lambda: 1 / 0)
@@ -187,6 +219,7 @@ def test_a_worker_that_fails_is_reported(tmp_path: Path) -> None:
         ({"chains": 0}, "'chains' must be a whole number of at least 1"),
         ({"draws": 2.5}, "'draws'"),
         ({"seed": -1}, "'seed'"),
+        ({"seed": 2**70}, "'seed'"),
         ({"warmup": True}, "'warmup'"),
         ({"options": {"covarience": 1}}, "did you mean 'covariance'"),
     ],

@@ -12,7 +12,7 @@ FOLDER = Path(__file__).parent
 # name: what it shows
 EXAMPLES = {
     "si": "SI epidemic, simulated: four parameters, of which the data determine three combinations",
-    "hiv": "HIV in the blood, simulated: six parameters, of which only a product of two is determined",
+    "hiv": "HIV in the blood, simulated: six parameters, two of them determined only as a product",
     "influenza": "Influenza in an English boarding school, 1978: SIR with a reporting fraction, real data",
 }
 

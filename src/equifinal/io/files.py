@@ -17,8 +17,9 @@ def replace_file(path: Path, write: Callable[[Path], object], what: str) -> Path
         path.parent.mkdir(parents=True, exist_ok=True)
         write(temporary)
         os.replace(temporary, path)
-    except OSError as error:
-        raise DataError(f"cannot write {what} {path}: {error.strerror or error}") from None
+    except (OSError, RuntimeError) as error:  # HDF5 reports a full disk in its own way
+        reason = getattr(error, "strerror", None) or error
+        raise DataError(f"cannot write {what} {path}: {reason}") from None
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)

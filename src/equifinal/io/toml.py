@@ -18,6 +18,7 @@ from equifinal.errors import DataError, EquifinalError, ModelError, did_you_mean
 from equifinal.io.csv import Table, read_csv
 from equifinal.model import Model
 from equifinal.noise import Noise
+from equifinal.parser import canonical_name
 from equifinal.prior import Prior
 from equifinal.problem import Problem, SolverSettings
 
@@ -57,7 +58,8 @@ def loads(text: str, *, folder: str | Path = ".", file: str = "problem", name: s
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise DataError(f"{file}: not valid TOML: {error}") from None
+        hint = "" if text.isascii() else '; in TOML, a key with other than plain letters stands in quotes: "μ" = ...'
+        raise DataError(f"{file}: not valid TOML: {error}{hint}") from None
     except RecursionError:
         raise DataError(f"{file}: not valid TOML: nested too deeply") from None
     try:
@@ -98,7 +100,7 @@ def _problem(document: Mapping[str, Any], folder: Path, name: str) -> Problem:
     _check_keys(document, TABLES, "the file")
     if "model" not in document:
         raise DataError("there is no [model] table")
-    priors = {key: _prior(key, value) for key, value in _table(document, "parameters").items()}
+    priors = {canonical_name(key): _prior(key, value) for key, value in _table(document, "parameters").items()}
     model = _model(document, priors)
     shared_noise = _noises(_table(document, "noise"), model, "[noise]")
     experiments = tuple(_experiments(document, model, shared_noise, folder))
@@ -155,7 +157,8 @@ def _noises(table: Mapping[str, Any], model: Model, where: str) -> dict[str, Noi
             family = arguments.pop("family", None)
             if not isinstance(family, str):
                 raise DataError('needs family = "...", the name of a noise family')
-            found[output] = Noise(family, **arguments)
+            named = {k: canonical_name(v) if isinstance(v, str) else v for k, v in arguments.items()}
+            found[output] = Noise(family, **named)
     return found
 
 

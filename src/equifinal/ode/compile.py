@@ -256,5 +256,5 @@ def _table(
     n, n_outputs, n_inputs, m, _ = sizes
     jacobian, forcing, output_x, output_p, start = counts
     largest = max(n + jacobian + forcing, n_outputs + output_x + output_p, n + start)
-    work_size = 12 * n * (1 + m) + 3 * n_inputs + 2 * n + n * n + jacobian + largest
+    work_size = 12 * n * (1 + m) + 3 * n_inputs + 3 * n + n * n + jacobian + largest
     return Table(entries, native.address(entries), work_size, codes)

@@ -58,7 +58,7 @@ STABILITY_BOUND = 3.25  # |h lambda| beyond which the method is at the edge of i
 
 
 @compiled
-def explicit_attempt(d, t, h, z, p, segment, f0, k, z_new, scratch, u, entries, rtol, atol):
+def explicit_attempt(d, t, h, z, p, segment, f0, k, z_new, scratch, u, entries, rtol, floors):
     """One step of size h from (t, z); returns its error in units of the tolerance.
 
     ``f0`` holds z'(t), ``k`` takes the six further stages, ``scratch`` keeps the argument of the sixth.
@@ -88,11 +88,11 @@ def explicit_attempt(d, t, h, z, p, segment, f0, k, z_new, scratch, u, entries, 
     error = shift(k, 6 * size)
     for i in range(n):
         error[i] = h * (E1 * f0[i] + E3 * k3[i] + E4 * k4[i] + E5 * k5[i] + E6 * k6[i] + E7 * k7[i])
-    return error_norm(error, z, z_new, n, rtol, atol)
+    return error_norm(error, z, z_new, n, rtol, floors)
 
 
 @compiled
-def at_stability_edge(d, h, k, z_new, scratch, rtol, atol):
+def at_stability_edge(d, h, k, z_new, scratch, rtol, floors):
     """Whether h times the dominant eigenvalue, estimated from two stages, leaves the stability region.
 
     Differences are taken in units of the tolerance: what is stiff is often small.
@@ -102,7 +102,7 @@ def at_stability_edge(d, h, k, z_new, scratch, rtol, atol):
     k6, k7 = shift(k, 4 * size), shift(k, 5 * size)
     over, under = 0.0, 0.0
     for i in range(n):
-        weight = 1.0 / (atol + rtol * abs(z_new[i]))
+        weight = 1.0 / (floors[i] + rtol * abs(z_new[i]))
         over += (weight * h * (k7[i] - k6[i])) ** 2
         under += (weight * (z_new[i] - scratch[i])) ** 2
     return over > STABILITY_BOUND * STABILITY_BOUND * under

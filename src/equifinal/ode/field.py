@@ -80,11 +80,11 @@ def all_finite(x, n):
 
 
 @compiled
-def error_norm(error, x, x_new, n, rtol, atol):
+def error_norm(error, x, x_new, n, rtol, floors):
     """Root mean square of the error in units of the tolerance; infinite if anything is not finite."""
     total = 0.0
     for i in range(n):
-        ratio = error[i] / (atol + rtol * max(abs(x[i]), abs(x_new[i])))
+        ratio = error[i] / (floors[i] + rtol * max(abs(x[i]), abs(x_new[i])))
         total += ratio * ratio
     norm = math.sqrt(total / n)
     return norm if math.isfinite(norm) and all_finite(x_new, n) else math.inf

@@ -30,17 +30,33 @@ LEAST_MEMORY = math.log(1e-4)  # a tiny error is no reason to expect the next on
 STIFF_STEPS, STIFF_STEPS_PER_STATE = 15, 2
 CALM_STEPS = 6  # away from the edge, after which it is forgotten
 TINY = 2.3e-16
+SMALL_SHARE = 1e-3  # of the relative tolerance of a state at its largest: what may pass as zero
 LARGEST_DOUBT = 10.0  # about the interior of a stiff step, in units of the tolerance
 
 
 @compiled
-def first_step(d, t, span, z, p, segment, f0, z_new, k, u, entries, rtol, atol):
+def set_floors(n, z, f0, span, rtol, atol, floors):
+    """The absolute tolerance of each state: ``atol``, or less where the state itself is small.
+
+    A state's size is what it has been, or else what its first slope would make of it, or else the others'.
+    """
+    largest = 0.0
+    for i in range(n):
+        floors[i] = abs(z[i]) if z[i] != 0.0 else abs(f0[i]) * span
+        largest = max(largest, floors[i])
+    for i in range(n):
+        size = floors[i] if floors[i] > 0.0 else largest
+        floors[i] = min(atol, max(SMALL_SHARE * rtol * size, 1e-300)) if size > 0.0 else atol
+
+
+@compiled
+def first_step(d, t, span, z, p, segment, f0, z_new, k, u, entries, rtol, floors):
     """A first step from the size of z, z' and a difference of z' (Hairer, Norsett, Wanner I, II.4)."""
     n = d[N_STATES]
     size = n * (1 + d[N_COLUMNS])
     size_z, size_f = 0.0, 0.0
     for i in range(n):
-        scale = atol + rtol * abs(z[i])
+        scale = floors[i] + rtol * abs(z[i])
         size_z += (z[i] / scale) ** 2
         size_f += (f0[i] / scale) ** 2
     size_z, size_f = math.sqrt(size_z / n), math.sqrt(size_f / n)
@@ -51,7 +67,7 @@ def first_step(d, t, span, z, p, segment, f0, z_new, k, u, entries, rtol, atol):
     field(d, t + h, z_new, p, segment, u, entries, k)
     change = 0.0
     for i in range(n):
-        change += ((k[i] - f0[i]) / (atol + rtol * abs(z[i]))) ** 2
+        change += ((k[i] - f0[i]) / (floors[i] + rtol * abs(z[i]))) ** 2
     largest = max(size_f, math.sqrt(change / n) / h)
     larger = max(1e-6, h * 1e-3) if largest <= 1e-15 else (0.01 / largest) ** 0.2
     h = min(100.0 * h, larger, span)
@@ -85,14 +101,14 @@ def solve_lane(
     scratch, k = shift(work, 3 * size), shift(work, 4 * size)  # k: eight stages
     u = shift(work, 12 * size)
     u0, direction, drift = shift(u, n_inputs), shift(u, 2 * n_inputs), shift(u, 3 * n_inputs)
-    pivots, w = shift(drift, n), shift(drift, 2 * n)
+    pivots, floors, w = shift(drift, n), shift(drift, 2 * n), shift(drift, 3 * n)
     jacobian = shift(w, n * n)
     entries = shift(jacobian, d[NNZ_JACOBIAN])
     row = 1 + 2 * n_inputs
 
     stiff = method == STIFF
     t, h, log_before, at_edge, calm, arrivals = 0.0, 0.0, LEAST_MEMORY, 0, 0, 0
-    fresh, rejected, undefined, landing = True, False, False, False
+    fresh, rejected, undefined, landing, begun = True, False, False, False, False
     segment, here, next_time = inputs, 0, 0
     set_start(d, p, u, entries, z)
     if not all_finite(z, n):
@@ -132,8 +148,11 @@ def solve_lane(
                     u0[i] = u[i]
                 prepare(d, z, p, segment, u, entries, jacobian, drift)
             fresh = False
+        if not begun:
+            set_floors(n, z, f0, times[n_times - 1], rtol, atol, floors)
+            begun = True
         if h == 0.0:
-            h = first_step(d, t, end - t, z, p, segment, f0, z_new, k, u, entries, rtol, atol)
+            h = first_step(d, t, end - t, z, p, segment, f0, z_new, k, u, entries, rtol, floors)
 
         # an attempt that never goes across the end of a stretch of inputs, nor leaves a sliver before it
         last = t + 1.01 * h >= end
@@ -170,10 +189,10 @@ def solve_lane(
                 direction,
                 tableau,
                 rtol,
-                atol,
+                floors,
             )
         else:
-            error = explicit_attempt(d, t, step, z, p, segment, f0, k, z_new, scratch, u, entries, rtol, atol)
+            error = explicit_attempt(d, t, step, z, p, segment, f0, k, z_new, scratch, u, entries, rtol, floors)
 
         if not error <= 1.0:
             undefined = not math.isfinite(error)
@@ -185,7 +204,7 @@ def solve_lane(
         if (
             stiff
             and times[next_time] < t_new
-            and interpolation_doubt(d, z, k, z_new, tableau, scratch, rtol, atol) > LARGEST_DOUBT
+            and interpolation_doubt(d, z, k, z_new, tableau, scratch, rtol, floors) > LARGEST_DOUBT
         ):
             landing = True  # from here on, step to the times rather than across
             continue
@@ -227,7 +246,7 @@ def solve_lane(
             fresh = True
         else:
             if method == AUTO:
-                if at_stability_edge(d, step, k, z_new, scratch, rtol, atol):
+                if at_stability_edge(d, step, k, z_new, scratch, rtol, floors):
                     at_edge, calm = at_edge + 1, 0
                     if at_edge == STIFF_STEPS + STIFF_STEPS_PER_STATE * n:
                         stiff, fresh = True, True
@@ -240,6 +259,8 @@ def solve_lane(
                 f0[i] = newest[i]
         for i in range(size):
             z[i] = z_new[i]
+        for i in range(n):
+            floors[i] = min(atol, max(floors[i], SMALL_SHARE * rtol * abs(z[i])))
         t = t_new
 
 

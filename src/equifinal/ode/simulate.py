@@ -111,8 +111,8 @@ def simulate(
     inputs
         The known inputs, if the model has any.
     rtol, atol
-        A step is accepted when the root mean square over the states of error / (atol + rtol |x|) is at
-        most 1.
+        A step is accepted when the root mean square over the states of error / (a + rtol |x|) is at most 1;
+        a is ``atol``, but never more than a thousandth of ``rtol`` times the state at its largest so far.
     max_steps
         Attempted steps before a lane is given up, beside those that end on a time of output or a break of
         the inputs.
@@ -230,7 +230,9 @@ def _share(run: Callable[[], None], threads: int) -> None:
         if _pool is None:
             _pool = ThreadPoolExecutor(max_workers=max(_PROCESSORS - 1, 1), thread_name_prefix="equifinal-ode")
         shares = [_pool.submit(run) for _ in range(min(threads - 1, _pool._max_workers))]
-    run()
-    for share in shares:
-        if not share.cancel():  # what has not begun by now has nothing left to do
-            share.result()
+    try:
+        run()
+    finally:
+        for share in shares:
+            if not share.cancel():  # what has not begun by now has nothing left to do
+                share.result()

@@ -136,7 +136,7 @@ def stiff_attempt(
     direction,
     tableau,
     rtol,
-    atol,
+    floors,
 ):
     """One step of size h from (t, z); returns its error in units of the tolerance.
 
@@ -178,7 +178,7 @@ def stiff_attempt(
     last = shift(k, 7 * size)
     for i in range(size):
         z_new[i] += last[i]
-    return error_norm(last, z, z_new, n, rtol, atol)
+    return error_norm(last, z, z_new, n, rtol, floors)
 
 
 @compiled
@@ -197,7 +197,7 @@ def stiff_interpolate(d, theta, z, k, z_new, tableau, out):
 
 
 @compiled
-def interpolation_doubt(d, z, k, z_new, tableau, out, rtol, atol):
+def interpolation_doubt(d, z, k, z_new, tableau, out, rtol, floors):
     """How much the interpolant's last term contributes at most, in units of the tolerance.
 
     The error estimate looks at the end of the step only, where stiff components are damped; inside a long
@@ -212,4 +212,4 @@ def interpolation_doubt(d, z, k, z_new, tableau, out, rtol, atol):
         stage = shift(k, j * size)
         for i in range(n):
             out[i] += weight * stage[i]
-    return error_norm(out, z, z_new, n, rtol, atol)
+    return error_norm(out, z, z_new, n, rtol, floors)

@@ -89,10 +89,7 @@ class Checkpoint:
             ) from None
         if found != (FORMAT, self.identity):
             raise SamplingError(
-                f"the checkpoint {self.path} belongs to a run with another model, data, priors or settings; "
+                f"the checkpoint {self.path} belongs to a run with another model, data, priors, settings or version; "
                 "give another folder, or remove it to start anew"
             )
         return saved
-
-    def discard(self) -> None:
-        self.path.unlink(missing_ok=True)

@@ -45,6 +45,8 @@ class Settings:
     def __post_init__(self) -> None:
         if not isinstance(self.target, (int, float)) or not 0 < self.target < 1:
             raise DataError(f"random-walk option 'target' must lie between 0 and 1, not {self.target!r}")
+        if isinstance(self.covariance, np.ndarray):  # plain lists print in full
+            object.__setattr__(self, "covariance", self.covariance.tolist())
 
     def factor(self, dimension: int) -> Array | None:
         """The Cholesky factor of the fixed covariance, or ``None``."""
@@ -60,10 +62,12 @@ class Settings:
             given = np.diag(np.broadcast_to(given, dimension))
         if given.shape != (dimension, dimension):
             raise DataError(f"random-walk option 'covariance' must be {dimension} by {dimension}, not {given.shape}")
+        if not np.array_equal(given, given.T):
+            raise DataError("random-walk option 'covariance' must be symmetric")
         try:
             return np.linalg.cholesky(given)
         except np.linalg.LinAlgError:
-            raise DataError("random-walk option 'covariance' must be symmetric and positive definite") from None
+            raise DataError("random-walk option 'covariance' must be positive definite") from None
 
 
 class State(NamedTuple):

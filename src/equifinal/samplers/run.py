@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import copy
 import time
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
+from importlib.metadata import version
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -64,8 +66,9 @@ class RunSettings:
             raise DataError(f"unknown sampler '{self.sampler}'{hint} (known: {', '.join(SAMPLERS)})")
         for name, least in (("chains", 1), ("warmup", 0), ("draws", 1), ("thin", 1), ("seed", 0)):
             value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+            if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not least <= value < 2**63:
                 raise DataError(f"sampling setting '{name}' must be a whole number of at least {least}, not {value!r}")
+            object.__setattr__(self, name, int(value))
         self.sampler_settings()
 
     def sampler_settings(self) -> Any:
@@ -95,11 +98,13 @@ class Chunk(NamedTuple):
 
 
 class Tally(NamedTuple):
-    """Counts over all iterations, a number a chain; acceptance is summed over the sampling phase only."""
+    """A number a chain: ODE solves and failures, the search for a start included; accepted and all iterations after
+    warm-up; solves before its end."""
 
     solves: NDArray[np.int64]
     failures: NDArray[np.int64]
     accepted: NDArray[np.int64]
+    sampled: NDArray[np.int64]
     warmup_solves: NDArray[np.int64]
 
     def plus(self, other: Tally) -> Tally:
@@ -130,7 +135,7 @@ class Draws:
     @property
     def acceptance(self) -> Array:
         """Share of accepted proposals of each chain after warm-up."""
-        return self.tally.accepted / max(1, self.chunk.position.shape[1] * self.settings.thin)
+        return self.tally.accepted / np.maximum(1, self.tally.sampled)
 
 
 @dataclass(frozen=True)
@@ -157,7 +162,7 @@ def advance(
     rngs = [copy.deepcopy(rng) for rng in rngs]  # an interrupted segment must leave no trace
     chains = len(rngs)
     kept: list[tuple[Any, Array]] = []
-    solves, failures, accepted, warm = (np.zeros(chains, np.int64) for _ in range(4))
+    solves, failures, accepted, sampled, warm = (np.zeros(chains, np.int64) for _ in range(5))
     for now in range(iteration, iteration + count):
         state, info = sampler.step(posterior, state, rngs, options, now, settings.warmup)
         solves += info.solves
@@ -166,6 +171,7 @@ def advance(
             warm += info.solves
             continue
         accepted += info.accepted
+        sampled += 1
         if (now - settings.warmup + 1) % settings.thin == 0:
             kept.append((state, info.acceptance))
     d = posterior.dimension
@@ -175,20 +181,27 @@ def advance(
         log_likelihood=np.stack([s.log_likelihood for s, _ in kept], axis=1) if kept else np.empty((chains, 0)),
         acceptance=np.stack([a for _, a in kept], axis=1) if kept else np.empty((chains, 0)),
     )
-    return Segment(state, rngs, chunk, Tally(solves, failures, accepted, warm))
+    return Segment(state, rngs, chunk, Tally(solves, failures, accepted, sampled, warm))
 
 
-def find_start(posterior: Posterior, rng: np.random.Generator) -> Array:
+class Start(NamedTuple):
+    position: Array
+    solves: int
+    failures: int
+
+
+def find_start(posterior: Posterior, rng: np.random.Generator) -> Start:
     """The first of many prior draws with a finite posterior density, in sampling coordinates."""
-    tried = failed = 0
+    tried = solves = failed = 0
     for _ in range(START_ROUNDS):
         candidates = posterior.to_coordinates(posterior.sample_prior(rng, START_DRAWS))
         found = posterior.evaluate(candidates)
+        tried += START_DRAWS
+        solves += int(found.solves.sum())
+        failed += int(found.failures.sum())
         usable = np.flatnonzero(np.isfinite(found.log_prior + found.log_likelihood))
         if usable.size:
-            return candidates[usable[0]]
-        tried += START_DRAWS
-        failed += int((found.failures > 0).sum())
+            return Start(candidates[usable[0]], solves, failed)
     raise SamplingError(
         f"no starting point: none of {tried} prior draws has a finite posterior density ({failed} solves failed). "
         "Check that the priors allow the data (positive outputs for counts and lognormal noise), that the units of "
@@ -229,7 +242,7 @@ def run(
         under_way.finish(executor, progress)
     except KeyboardInterrupt:
         interrupted = True
-        under_way.save()
+    under_way.save()  # also at the end: what follows may fail
     end = under_way.now
     chunk = Chunk.join(end.chunks, axis=1)
     chains, kept, d = chunk.position.shape
@@ -247,7 +260,9 @@ def run(
 
 
 def _identity(posterior: Posterior, settings: RunSettings) -> str:
-    return f"{posterior.problem.fingerprint()} {settings!r}"
+    """What a checkpoint must agree with to be taken up: another version may draw differently."""
+    parts = vars(settings) | {"options": settings.sampler_settings()}
+    return f"equifinal {version('equifinal')}; {posterior.problem.fingerprint()}; {parts!r}"
 
 
 class Snapshot(NamedTuple):
@@ -264,10 +279,14 @@ class Snapshot(NamedTuple):
 
 def _begin(posterior: Posterior, settings: RunSettings) -> Snapshot:
     rngs = spawn_generators(settings.seed, settings.chains)
-    positions = np.stack([find_start(posterior, rng) for rng in rngs])
+    starts = [find_start(posterior, rng) for rng in rngs]
+    positions = np.stack([start.position for start in starts])
     state = SAMPLERS[settings.sampler].init(posterior, positions, settings.sampler_settings())
     nothing = advance(posterior, settings, state, rngs, 0, 0)
-    return Snapshot(0, state, rngs, nothing.tally, (nothing.chunk,))
+    solves = np.array([start.solves for start in starts])
+    failures = np.array([start.failures for start in starts])
+    tally = nothing.tally._replace(solves=solves, failures=failures, warmup_solves=solves)
+    return Snapshot(0, state, rngs, tally, (nothing.chunk,))
 
 
 def _restore(settings: RunSettings, saved: Saved) -> Snapshot:
@@ -282,13 +301,23 @@ class _Run:
     def __init__(self, posterior: Posterior, settings: RunSettings, store: Checkpoint | None, start: Snapshot):
         self.posterior, self.settings, self.store = posterior, settings, store
         self.now = start
+        self.unsaved = False
 
     def save(self) -> None:
         if self.store is None:
             return
         now = self.now
         self.now = now = now._replace(chunks=(Chunk.join(now.chunks, axis=1),))
-        self.store.save(
+        try:
+            self._save(self.store, now)
+        except DataError as error:  # a full disk is no reason to lose what was drawn
+            if not self.unsaved:
+                warnings.warn(f"{error}; the run goes on, but could not be taken up again", stacklevel=2)
+            self.unsaved = True
+
+    @staticmethod
+    def _save(store: Checkpoint, now: Snapshot) -> None:
+        store.save(
             groups={"state": now.state._asdict(), "tally": now.tally._asdict(), "chunk": now.chunks[0]._asdict()},
             rngs=now.rngs,
             numbers={name: getattr(now, name) for name in ("iteration", "warmup_seconds", "sampling_seconds")},
@@ -336,14 +365,16 @@ class _Run:
         """Each chain its own task."""
         now = self.now
         tasks = []
-        for i, rng in enumerate(now.rngs):
-            own = type(now.state)(*(part[i : i + 1] for part in now.state))
-            tasks.append(executor.submit(advance, self.posterior, self.settings, own, [rng], now.iteration, count))
         try:
+            for i, rng in enumerate(now.rngs):
+                own = type(now.state)(*(part[i : i + 1] for part in now.state))
+                tasks.append(executor.submit(advance, self.posterior, self.settings, own, [rng], now.iteration, count))
             parts = [task.result() for task in tasks]
         except (KeyboardInterrupt, EquifinalError):
             raise
         except Exception as error:
+            for task in tasks:
+                task.cancel()
             self.save()
             raise SamplingError(f"a worker failed: {type(error).__name__}: {error}") from error
         state = type(now.state)(*(np.concatenate(pieces) for pieces in zip(*(p.state for p in parts), strict=True)))
@@ -351,7 +382,7 @@ class _Run:
         return Segment(state, [p.rngs[0] for p in parts], Chunk.join([p.chunk for p in parts], axis=0), tally)
 
     def _update(self) -> Update:
-        now, warmup = self.now, self.settings.warmup
-        sampled = (now.iteration - warmup) * self.settings.chains
-        share = float(now.tally.accepted.sum()) / sampled if sampled > 0 else float("nan")
+        now = self.now
+        sampled = int(now.tally.sampled.sum())
+        share = float(now.tally.accepted.sum()) / sampled if sampled else float("nan")
         return Update(now.iteration, self.settings, share, int(now.tally.solves.sum()), int(now.tally.failures.sum()))
