@@ -300,3 +300,19 @@ def test_sensitivities_of_a_model_without_dynamic_parameters():
     found = simulate(compile_system(model, ("s",)), [[2.0]], [1.0], sensitivities=True, rtol=1e-9)
     assert found.sensitivities[0, 0, 0, 0] == pytest.approx(np.exp(-2), rel=1e-7)
     assert found.state_sensitivities[0, 0].tolist() == [[0.0]]
+
+
+@pytest.mark.parametrize("dose", [1e6, 1.0, 1e-9, 1e-100])
+def test_accuracy_does_not_depend_on_units(dose: float) -> None:
+    model = Model.parse("A' = -k*A\nB' = k*A - c*B\nA(0) = dose\nB(0) = 0", ["B"])
+    times = np.linspace(0.5, 10, 20)
+    found = simulate(compile_system(model, ("k", "c", "dose")), np.array([[1.0, 0.3, dose]]), times)
+    exact = dose / 0.7 * (np.exp(-0.3 * times) - np.exp(-times))
+    np.testing.assert_allclose(found.outputs[0, :, 0], exact, rtol=1e-6)
+
+
+def test_states_that_all_start_at_zero() -> None:
+    model = Model.parse("A' = feed - k*A\nA(0) = 0", ["A"])
+    times = np.linspace(0.5, 10, 20)
+    found = simulate(compile_system(model, ("feed", "k")), np.array([[1e-12, 1.0]]), times)
+    np.testing.assert_allclose(found.outputs[0, :, 0], 1e-12 * (1 - np.exp(-times)), rtol=1e-6)
