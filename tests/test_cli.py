@@ -90,6 +90,34 @@ def test_fit_writes_results_that_arviz_opens(problem: Path, tmp_path: Path) -> N
     assert again.stderr == ""
 
 
+@pytest.mark.parametrize(("width", "shown"), [(80, "R-hat"), (40, "R-hat"), (160, "MCSE/SD %")])
+def test_numbers_are_never_cut(
+    problem: Path, command: Callable[..., Done], monkeypatch: pytest.MonkeyPatch, width: int, shown: str
+) -> None:
+    monkeypatch.setattr("rich.console.Console.is_terminal", True)
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    monkeypatch.setenv("COLUMNS", str(width))
+    monkeypatch.setenv("NO_COLOR", "1")
+    done = command("fit", str(problem), *QUICK, "--quiet")
+    assert done.returncode == 0, done.stderr
+    assert shown in done.stdout
+    assert "…" not in done.stdout
+
+
+def test_progress_that_nobody_reads_does_not_end_a_run(problem: Path, tmp_path: Path) -> None:
+    fit = f"{' '.join(COMMAND)} fit {problem} {' '.join(QUICK)} --out out"
+    line = f"{fit} 2>&1 >/dev/null | head -1; echo ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", line], cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert done.stdout.splitlines()[-1] == "0"
+    assert (tmp_path / "out" / "results.nc").exists()
+
+
+def test_closed_streams(tmp_path: Path) -> None:
+    for closed in (">&-", "2>&-"):
+        done = subprocess.run(["bash", "-c", f"{' '.join(COMMAND)} examples {closed}"], capture_output=True, timeout=60)
+        assert done.returncode == 0
+
+
 def test_fit_json(problem: Path, tmp_path: Path, command: Callable[..., Done]) -> None:
     done = command("fit", str(problem), *QUICK, "--json", "--out", "out")
     assert done.returncode == 0, done.stderr
@@ -195,6 +223,13 @@ def test_simulated_increments_can_be_read_back(tmp_path: Path, command: Callable
     assert "5 increments over 0.2 to 2 time units from 0.2 to 4" in shown
 
 
+def test_data_can_be_made_before_there_are_any(tmp_path: Path, command: Callable[..., Done]) -> None:
+    (tmp_path / "p.toml").write_text(DECAY.split("[data]")[0] + '[data]\nfile = "d.csv"\n')
+    assert command("check", "p.toml").returncode == 2
+    assert command("simulate", "p.toml", "--noise", "--times", "1:4:1", "--out", "d.csv").returncode == 0
+    assert "ready to fit" in command("check", "p.toml").stdout
+
+
 def test_mistakes_under_sampling_are_found_by_check(tmp_path: Path, command: Callable[..., Done]) -> None:
     (tmp_path / "p.toml").write_text(DECAY + "[sampling]\ndraws = 'many'\n")
     assert command("check", "p.toml").returncode == 2
@@ -228,6 +263,9 @@ def test_examples(tmp_path: Path, command: Callable[..., Done]) -> None:
         (["fit", "si", "--draws", "x"], "--draws"),
         (["fit", "si", "--processes", "-1"], "processes"),
         (["fit", "si", "--bogus"], "--bogus"),
+        (["fit", "si", "--draws", "1000000000000"], "cannot be kept"),
+        (["simulate", "si", "--out", "."], "is a folder"),
+        (["simulate", "si", "--times", "0:1e9:1e-3"], "at most 1000000"),
         (["simulate", "si", "--at", "bet=1"], "did you mean 'beta'"),
         (["simulate", "si", "--at", "beta"], "name=value"),
         (["simulate", "si", "--at", "beta=x"], "not a number"),

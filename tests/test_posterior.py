@@ -205,6 +205,12 @@ def test_names_that_arviz_needs_for_itself(name: str) -> None:
         loads(DECAY.replace("half_life", name))
 
 
+@pytest.mark.parametrize("name", ["chain", "lp", "log_like", "acceptance_rate"])
+def test_outputs_that_would_hide_statistics(name: str) -> None:
+    with pytest.raises(DataError, match=r"cannot be (an output|a parameter)"):
+        loads(DECAY.replace("\ny = ", f"\n{name} = ").replace('"y"', f'"{name}"'))
+
+
 def test_an_incomplete_problem_is_refused() -> None:
     with pytest.raises(DataError, match="data for output 'y'"):
         Posterior(loads(DECAY.split("[data]")[0]))

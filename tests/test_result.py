@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import arviz
 import numpy as np
@@ -52,6 +53,13 @@ def test_netcdf_round_trip(data: arviz.InferenceData, tmp_path: Path) -> None:
     assert again.attrs["settings"] == data.attrs["settings"]
     assert arviz.loo(again, var_name="y").n_samples == 2400
     assert list(tmp_path.glob("new/*")) == [path]
+
+
+def test_a_disk_that_is_nearly_full(data: arviz.InferenceData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=50_000))
+    with pytest.raises(DataError, match="nearly full"):
+        result.save(data, tmp_path / "results.nc")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_files_that_cannot_be_written_or_read(data: arviz.InferenceData, tmp_path: Path) -> None:
@@ -147,6 +155,8 @@ def test_good_draws_need_no_advice() -> None:
         (ar1(0.1, 2000) + np.arange(4)[:, None], {}, "R-hat is above 1.01 for x"),
         (ar1(0.97, 2000), {}, "Fewer than 100 effective draws"),
         (np.ones((4, 100)), {}, "never moved"),
+        (ar1(0.1, 3), {}, "too few draws"),
+        (1e300 * ar1(0.1, 2000), {}, "values too large"),
         (ar1(0.1, 2000, chains=2), {}, "Only 2 chains"),
         (ar1(0.1, 2000), {"failed_solves": 200}, "20% of the ODE solves failed"),
         (ar1(0.1, 2000), {"interrupted": 1}, "interrupted"),

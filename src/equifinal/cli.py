@@ -32,6 +32,9 @@ def main() -> None:
     """Run the command line; no traceback reaches the user."""
     from equifinal.errors import EquifinalError, InterruptedRunError
 
+    for name in ("stdout", "stderr"):  # closed by whoever started us
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
     warnings.showwarning = _show_warning  # type: ignore[assignment]
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):  # a terminal without Greek letters is no reason to stop
@@ -50,6 +53,9 @@ def main() -> None:
     except BrokenPipeError:  # the reader of our output went away, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
+    except OSError as error:
+        print(f"error: {error.strerror or error}", file=sys.stderr)
+        sys.exit(2)
     except Exception as error:
         if os.environ.get("EQUIFINAL_DEBUG"):
             raise
@@ -91,7 +97,7 @@ def fit(
     draws: Annotated[int | None, typer.Option(help="Draws kept, a chain.", show_default="10000")] = None,
     warmup: Annotated[int | None, typer.Option(help="Warm-up iterations, a chain.", show_default="5000")] = None,
     chains: Annotated[int | None, typer.Option(help="Number of chains.", show_default="4")] = None,
-    thin: Annotated[int | None, typer.Option(help="Keep every so-manieth iteration.", show_default="1")] = None,
+    thin: Annotated[int | None, typer.Option(help="Keep one iteration in so many.", show_default="1")] = None,
     seed: Annotated[int | None, typer.Option(help="Same seed, same draws.", show_default="0")] = None,
     out: Annotated[Path | None, typer.Option(help="Folder for the results.", show_default="NAME-run")] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what is in the folder.")] = False,
@@ -140,7 +146,7 @@ def simulate(
     times: Annotated[
         str, typer.Option(help="Times as 1,2,5 or start:stop:step.", show_default="those of the data")
     ] = "",
-    noise: Annotated[bool, typer.Option("--noise", help="Draw observations instead of exact outputs.")] = False,
+    noise: Annotated[bool, typer.Option("--noise", help="Draw observations (increments where declared).")] = False,
     states: Annotated[bool, typer.Option("--states", help="Also the states.")] = False,
     seed: Annotated[int, typer.Option(help="Seed of the noise.")] = 0,
     out: Annotated[Path | None, typer.Option(help="A CSV file to write.", show_default="stdout")] = None,
@@ -151,17 +157,17 @@ def simulate(
     from equifinal.examples import find_problem
     from equifinal.io.toml import load
 
-    loaded = load(find_problem(problem))
+    loaded = load(find_problem(problem), data=not times)  # with times given, the data need not be there yet
     values, assumed = simulation_table.read_values(loaded, at or [])
     if assumed:
         print("at the prior's median: " + ", ".join(f"{k} = {v:.6g}" for k, v in assumed.items()), file=sys.stderr)
     tables = simulation_table.tables(loaded, values, times, noise, states, seed)
-    if as_json:
-        _print_json({"parameters": values, "experiments": [table.to_json() for table in tables]})
-    elif out:
+    if out:
         for path in simulation_table.write(tables, out):
             print(f"wrote {path}", file=sys.stderr)
-    else:
+    if as_json:
+        _print_json({"parameters": values, "experiments": [table.to_json() for table in tables]})
+    elif not out:
         print("\n".join(table.to_csv() for table in tables), end="")
 
 

@@ -43,10 +43,11 @@ def summary_row(draws: np.ndarray, seconds: float = math.nan) -> Row:
     """Summary of one quantity, draws (chains, draws)."""
     arviz = import_arviz()
     draws = np.asarray(draws, float)
-    with np.errstate(invalid="ignore"):  # a quantity of interest may be infinite
+    with np.errstate(invalid="ignore", over="ignore"):  # a quantity of interest may be infinite
         row = {"mean": float(draws.mean()), "sd": float(draws.std(ddof=1))}
         row |= {f"q{q}": float(np.quantile(draws, q / 100)) for q in (5, 50, 95)}
-    usable = np.isfinite(draws).all() and np.ptp(draws) > 0 and draws.shape[1] >= 4
+    finite = np.isfinite(draws).all() and math.isfinite(row["sd"])
+    usable = finite and np.ptp(draws) > 0 and draws.shape[1] >= 4
     if usable:
         ess_mean = float(arviz.ess(draws, method="mean"))
         row |= {
@@ -77,12 +78,17 @@ def advise(data: InferenceData, summary: Mapping[str, Row] | None = None) -> lis
             f"{_list(stuck)}: never moved. The proposals are too large or the start is far off; leave "
             "the covariance out so that warm-up learns it, or give more warm-up."
         )
+    unknown = [name for name in parameters if rows[name]["sd"] != 0 and math.isnan(rows[name]["ess_bulk"])]
+    if unknown:
+        found.append(
+            f"{_list(unknown)}: too few draws, or values too large, to judge how good they are. Do not use them."
+        )
     split = {name: row["rhat"] for name, row in rows.items() if row["rhat"] > RHAT_LIMIT}
     if split:
         worst = max(split, key=lambda name: split[name])
         found.append(
             f"R-hat is above {RHAT_LIMIT} for {_list(split)} (worst: {worst}, {split[worst]:.3f}): the chains "
-            "disagree. Do not use these numbers; draw longer (--draws, --warmup), or check whether these parameters "
+            "disagree. Do not use these numbers; give more draws and warm-up, or check whether these parameters "
             "can be identified at all."
         )
     # where the chains disagree, the number of effective draws means nothing

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 import os
+import threading
+import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Executor, ProcessPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -13,14 +16,28 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from equifinal import diagnostics, result
-from equifinal.errors import DataError
+from equifinal.errors import DataError, InterruptedRunError
 from equifinal.problem import Problem
 
 if TYPE_CHECKING:
     from arviz import InferenceData
 
 RESULTS, CHECKPOINT, LOCK = "results.nc", "checkpoint.npz", ".lock"
-SHOWN = ("mean", "sd", "q5", "q50", "q95", "ess_bulk", "ess_tail", "ess_per_second", "iact", "mcse_over_sd", "rhat")
+# title: what of the summary, and how it is written
+FULL = {
+    "mean": ("mean", ".4g"),
+    "sd": ("sd", ".4g"),
+    "5%": ("q5", ".4g"),
+    "50%": ("q50", ".4g"),
+    "95%": ("q95", ".4g"),
+    "ESS bulk": ("ess_bulk", ",.0f"),
+    "ESS tail": ("ess_tail", ",.0f"),
+    "ESS/s": ("ess_per_second", ",.0f"),
+    "IACT": ("iact", ".1f"),
+    "MCSE/SD %": ("mcse_over_sd", ".2f"),
+    "R-hat": ("rhat", ".3f"),
+}
+COMPACT = {title: FULL[title] for title in ("mean", "sd", "5%", "95%", "ESS bulk", "R-hat")}
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +93,7 @@ def fit(
     result.run_settings(problem, settings)  # before a folder is made
     workers = _workers(processes)
     target = _claim_folder(problem.name) if folder is None else folder
-    with workers as executor, _owned(target, overwrite):
+    with workers as executor, _owned(target, overwrite), _to_be_continued(target):
         data = result.sample(
             problem,
             **{key: value for key, value in settings.items() if value is not None},
@@ -136,6 +153,17 @@ def _owned(folder: Path, overwrite: bool) -> Iterator[None]:
             folder.rmdir()
 
 
+@contextmanager
+def _to_be_continued(folder: Path) -> Iterator[None]:
+    """An interrupt outside of sampling loses nothing either, if there is a checkpoint."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if not (folder / CHECKPOINT).exists():
+            raise
+        raise InterruptedRunError("interrupted") from None
+
+
 def _owner(folder: Path) -> int | None:
     """The process that is at work in a folder; a killed one has left only its number."""
     try:
@@ -152,7 +180,19 @@ def _workers(processes: int) -> AbstractContextManager[Executor | None]:
     if processes == 0:
         return nullcontext(None)
     # forking after threads have started can deadlock
-    return ProcessPoolExecutor(processes, mp_context=get_context("spawn"))
+    context = get_context("spawn")
+    return ProcessPoolExecutor(processes, mp_context=context, initializer=_follow, initargs=(os.getpid(),))
+
+
+def _follow(parent: int) -> None:
+    """End this worker when its parent is gone, killed perhaps."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1.0)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 # --- for people ---
@@ -166,10 +206,15 @@ def show(done: Fit) -> None:
 
     console = Console() if sys.stdout.isatty() else Console(width=120)
     attributes = done.data.attrs
-    console.print(summary_table(done))
+    table = summary_table(done, FULL)
+    wide = Console(width=1000)
+    if wide.measure(table).maximum > console.width:
+        table = summary_table(done, COMPACT)
+    # numbers are never cut: a terminal narrower than that wraps lines
+    Console(width=max(console.width, wide.measure(table).maximum), soft_wrap=True).print(table)
     per_chain = done.data.posterior.sizes["draw"]
     console.print(
-        f"{attributes['sampler']}: {done.data.posterior.sizes['chain']} chains of {per_chain:,} draws, "
+        f"{attributes['sampler']}: {done.data.posterior.sizes['chain']} x {per_chain:,} draws, "
         f"{diagnostics.acceptance(done.data):.1%} accepted, seed {attributes['seed']}",
         highlight=False,
     )
@@ -186,18 +231,16 @@ def show(done: Fit) -> None:
     console.print(f"results: {done.path}   (open with arviz.from_netcdf)", highlight=False, soft_wrap=True)
 
 
-def summary_table(done: Fit) -> Any:
+def summary_table(done: Fit, columns: Mapping[str, tuple[str, str]]) -> Any:
     from rich.table import Table
 
     table = Table(title=f"Posterior of {done.data.attrs['problem']}", title_justify="left", box=None, pad_edge=False)
-    table.add_column("")
-    for title in ("mean", "sd", "5%", "50%", "95%", "ESS bulk", "ESS tail", "ESS/s", "IACT", "MCSE/SD %", "R-hat"):
-        table.add_column(title, justify="right")
+    table.add_column("", no_wrap=True)
+    for title in columns:
+        table.add_column(title, justify="right", no_wrap=True)
     for name, row in done.summary.items():
-        numbers = [f"{row[key]:.4g}" for key in SHOWN[:5]]
-        numbers += [f"{row[key]:,.0f}" for key in ("ess_bulk", "ess_tail", "ess_per_second")]
-        numbers += [f"{row['iact']:.1f}", f"{row['mcse_over_sd']:.2f}"]
-        bad = row["rhat"] > diagnostics.RHAT_LIMIT
-        rhat = f"{row['rhat']:.3f}"
-        table.add_row(name, *("-" if n == "nan" else n for n in numbers), f"[red]{rhat}[/]" if bad else rhat)
+        cells = ["-" if math.isnan(row[key]) else format(row[key], style) for key, style in columns.values()]
+        if row["rhat"] > diagnostics.RHAT_LIMIT:
+            cells[-1] = f"[red]{cells[-1]}[/]"
+        table.add_row(name, *cells)
     return table

@@ -167,6 +167,9 @@ class Model:
 
     # --- words ---
 
+    def __str__(self) -> str:
+        return f"{self.to_text()}\n\n{self.describe()}"
+
     def to_text(self) -> str:
         """The equations in the model language; `Model.parse` reads them back."""
         lines = [f"{x}' = {to_text(self.equations[x])}" for x in self.states]

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from equifinal.compiled import compiled
 from equifinal.errors import DataError, did_you_mean
+from equifinal.parser import is_name
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -76,8 +77,11 @@ class Noise:
                 hint = did_you_mean(argument, rules.arguments)
                 takes = ", ".join(rules.arguments) or "no arguments"
                 raise DataError(f"{name} noise has no argument '{argument}'{hint} (it takes: {takes})")
-            number = isinstance(value, (int, float)) and not isinstance(value, bool)
-            if not isinstance(value, str) and not (number and 0 < value < 1e300):
+            if isinstance(value, str):
+                usable = is_name(value)
+            else:
+                usable = isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < 1e300
+            if not usable:
                 raise DataError(
                     f"{name} noise: '{argument}' must be a positive number or the name of a parameter, not {value!r}"
                 )

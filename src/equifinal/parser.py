@@ -306,6 +306,15 @@ def _number(token: Token) -> Fraction:
     return Fraction(token.text)
 
 
+def is_name(text: str) -> bool:
+    """Whether a text is just a name."""
+    try:
+        parsed = parse_expression(text)
+    except ModelError:
+        return False
+    return isinstance(parsed, Name) and "(" not in text
+
+
 def parse_expression(text: str) -> Expression:
     """Parse one expression, such as ``beta*N/gamma``."""
     parser = Parser(text)

@@ -13,7 +13,8 @@ from equifinal.expression import Expression, Number, names, substitute, to_text
 from equifinal.model import Model
 from equifinal.prior import Prior
 
-RESERVED = ("chain", "draw")
+AXES = ("chain", "draw")
+STATISTICS = ("lp", "log_like", "acceptance_rate")
 
 
 @dataclass(frozen=True)
@@ -67,9 +68,16 @@ class Problem:
                     f"parameter '{name}' has a prior but appears neither in the equations nor in the noise"
                     f"{did_you_mean(name, known)}"
                 )
-        for name in (*known, *self.quantities):
-            if name in RESERVED:
-                raise DataError(f"'{name}' cannot be a parameter or quantity: ArviZ uses the name for its own axes")
+        for name in (*known, *self.quantities, *(y for e in self.experiments for y in e.model.outputs)):
+            if name in AXES:
+                raise DataError(f"'{name}' cannot be a parameter, quantity or output: ArviZ uses it for its own axes")
+        for experiment in self.experiments:
+            for name in experiment.model.outputs:
+                if name in STATISTICS:
+                    raise DataError(f"'{name}' cannot be an output: results use the name for statistics of the sampler")
+
+    def __str__(self) -> str:
+        return f"{self.name}\n\n{self.model}"
 
     @property
     def parameters(self) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Protocol
 
 from equifinal.samplers.run import RunSettings, Update
@@ -49,7 +49,7 @@ def show_stage(text: str, enabled: bool = True) -> Iterator[None]:
         with Console(stderr=True).status(text):
             yield
     else:
-        print(text, file=sys.stderr, flush=True)
+        _say(text)
         yield
 
 
@@ -76,6 +76,11 @@ def _bar(settings: RunSettings) -> Iterator[Display]:
         yield display
 
 
+def _say(text: str) -> None:
+    with suppress(OSError, ValueError):  # nobody reads it any more: no reason to end a run
+        print(text, file=sys.stderr, flush=True)
+
+
 class _Lines:
     def __init__(self) -> None:
         self.last = time.perf_counter()
@@ -88,4 +93,4 @@ class _Lines:
         if done or news or time.perf_counter() - self.last > LINE_SECONDS:
             self.last = time.perf_counter()
             share = update.iteration / update.settings.iterations
-            print(f"{_phase(update)} {share:.0%}: {_facts(update)}", file=sys.stderr, flush=True)
+            _say(f"{_phase(update)} {share:.0%}: {_facts(update)}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -11,7 +10,7 @@ from typing import Any, NamedTuple
 from equifinal.errors import ModelError, did_you_mean
 from equifinal.expression import Expression, Name, initial_name, name_nodes, substitute
 from equifinal.model import Model, checked, exact_number, free_names, read_part
-from equifinal.parser import Parser, canonical_name, parse_expression
+from equifinal.parser import Parser, canonical_name, is_name
 
 
 class Statement(NamedTuple):
@@ -176,11 +175,8 @@ def _at(statement: Statement, message: str) -> ModelError:
 
 def _check_name(name: Any, what: str) -> None:
     if not isinstance(name, str):
-        raise ModelError(f"a {what} must be a name, not {name!r}")
-    expression = None
-    with suppress(ModelError):
-        expression = parse_expression(name)
-    if not isinstance(expression, Name) or "(" in name:
+        raise ModelError(f"the name of a {what} must be text, not {name!r}")
+    if not is_name(name):
         raise ModelError(f"'{name}' cannot be the name of a {what}: use letters, digits and underscores", word=name)
     if name == "t":
         raise ModelError(f"'t' stands for time and cannot be the name of a {what}", word=name)

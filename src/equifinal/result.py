@@ -7,6 +7,8 @@ output, pointwise), ``observed_data``. Everything needed to doubt or repeat the 
 from __future__ import annotations
 
 import json
+import shutil
+import warnings
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from importlib.metadata import version
@@ -110,19 +112,21 @@ def to_inference_data(posterior: Posterior, draws: Draws) -> InferenceData:
     observed, dims, coords = _observed(posterior.problem)
     chunk = draws.chunk
     density = posterior.log_prior(flat).reshape(chains, kept) + chunk.log_likelihood
-    return arviz.from_dict(
-        posterior=parameters | quantities,
-        sample_stats={
-            "lp": density,
-            "log_like": chunk.log_likelihood,
-            "acceptance_rate": chunk.acceptance,
-        },
-        log_likelihood=pointwise,
-        observed_data=observed,
-        dims=dims,
-        coords=coords,
-        attrs=_attributes(posterior, draws),
-    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # about few draws: our own advice says more
+        return arviz.from_dict(
+            posterior=parameters | quantities,
+            sample_stats={
+                "lp": density,
+                "log_like": chunk.log_likelihood,
+                "acceptance_rate": chunk.acceptance,
+            },
+            log_likelihood=pointwise,
+            observed_data=observed,
+            dims=dims,
+            coords=coords,
+            attrs=_attributes(posterior, draws),
+        )
 
 
 def _label(problem: Problem, experiment: str, output: str) -> str:
@@ -185,7 +189,12 @@ def _attributes(posterior: Posterior, draws: Draws) -> dict[str, Any]:
 
 def save(data: InferenceData, path: str | Path) -> Path:
     """Write netCDF in one stroke: the file is either whole or as it was before."""
-    return replace_file(Path(path), lambda target: data.to_netcdf(str(target), engine="h5netcdf"), "the results")
+    path = Path(path)
+    size = sum(dataset.nbytes for dataset in data.values())
+    folder = next(p for p in path.absolute().parents if p.exists())
+    if shutil.disk_usage(folder).free < 1.2 * size + 1e5:  # HDF5 does not survive a full disk
+        raise DataError(f"cannot write the results {path}: they need {size / 1e6:.1f} MB, and the disk is nearly full")
+    return replace_file(path, lambda target: data.to_netcdf(str(target), engine="h5netcdf"), "the results")
 
 
 def load(path: str | Path) -> InferenceData:

@@ -76,8 +76,10 @@ def read_times(text: str) -> np.ndarray | None:
         if ":" in text:
             start, stop, step = (float(part) for part in text.split(":"))
             count = (stop - start) / step
-            if not (step > 0 and 0 <= count <= MAX_TIMES):
+            if not (step > 0 and count >= 0):
                 raise ValueError
+            if count > MAX_TIMES:
+                raise DataError(f"--times {text}: that is {count:.0f} times; at most {MAX_TIMES} are handled")
             return start + step * np.arange(math.floor(count + 1e-9) + 1)
         return np.array([float(part) for part in text.split(",")])
     except (ValueError, ZeroDivisionError, OverflowError):
@@ -103,6 +105,8 @@ def tables(
 
 def write(found: Sequence[SimulationTable], out: Path) -> list[Path]:
     """One CSV file, or one for each experiment with its number in the name."""
+    if out.is_dir() or not out.name:
+        raise DataError(f"--out {out} is a folder; give the name of a file")
     several = len(found) > 1
     paths = [out.with_stem(f"{out.stem}-{i}") if several else out for i in range(1, len(found) + 1)]
     for table, path in zip(found, paths, strict=True):

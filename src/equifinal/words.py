@@ -46,6 +46,9 @@ def problem_words(problem: Problem) -> str:
 
 def _experiment_words(experiment: Experiment) -> list[str]:
     lines = [f"experiment '{experiment.name}':" if experiment.name else "data:"]
+    if experiment.name and experiment.model.constants:
+        constants = ", ".join(f"{k} = {number_text(v)}" for k, v in experiment.model.constants.items())
+        lines.append(f"  constants: {constants}")
     for name, series in experiment.inputs.items():
         lines.append(f"  input {name}: {series.times.size} values, {series.interpolation}")
     for fact in _experiment_facts(experiment)["observations"]:

@@ -15,7 +15,7 @@ from typing import Any
 
 from equifinal.data import Experiment, InputSeries, Observations
 from equifinal.errors import DataError, EquifinalError, ModelError, did_you_mean
-from equifinal.io.csv import Table, read_csv
+from equifinal.io.csv import MISSING, Table, read_csv
 from equifinal.model import Model
 from equifinal.noise import Noise
 from equifinal.parser import canonical_name
@@ -40,8 +40,8 @@ SAMPLING_KEYS = ("sampler", "chains", "draws", "warmup", "thin", "seed", "option
 MAX_BYTES = 20_000_000
 
 
-def load(path: str | Path) -> Problem:
-    """Read a problem file.
+def load(path: str | Path, *, data: bool = True) -> Problem:
+    """Read a problem file; with ``data=False`` without its data, which need not be there yet.
 
     Raises
     ------
@@ -50,10 +50,12 @@ def load(path: str | Path) -> Problem:
     """
     path = Path(path)
     text = _read_text(path)
-    return loads(text, folder=path.parent, file=path.name, name=path.stem)
+    return loads(text, folder=path.parent, file=path.name, name=path.stem, data=data)
 
 
-def loads(text: str, *, folder: str | Path = ".", file: str = "problem", name: str = "problem") -> Problem:
+def loads(
+    text: str, *, folder: str | Path = ".", file: str = "problem", name: str = "problem", data: bool = True
+) -> Problem:
     """Read a problem from TOML text; data files are looked for in ``folder``."""
     try:
         document = tomllib.loads(text)
@@ -63,7 +65,7 @@ def loads(text: str, *, folder: str | Path = ".", file: str = "problem", name: s
     except RecursionError:
         raise DataError(f"{file}: not valid TOML: nested too deeply") from None
     try:
-        return _problem(document, Path(folder), name)
+        return _problem(document if data else _without_data(document), Path(folder), name)
     except ModelError as error:
         offset = _equations_offset(text) if error.line is not None else 0
         if offset is None:
@@ -91,6 +93,20 @@ def _equations_offset(text: str) -> int | None:
     """How many lines of the file stand before the first line of the equations."""
     opening = re.search(r"^[ \t]*equations[ \t]*=[ \t]*(\"\"\"|''')(\r?\n)?", text, flags=re.MULTILINE)
     return None if opening is None else text[: opening.end()].count("\n")
+
+
+def _without_data(document: Mapping[str, Any]) -> dict[str, Any]:
+    """The document with what it says of its data, but not the data themselves."""
+
+    def stripped(table: Any) -> Any:
+        if not isinstance(table, dict) or not isinstance(table.get("data"), dict):
+            return table
+        kept = {key: value for key, value in table["data"].items() if key == "increments"}
+        return table | {"data": kept}
+
+    entries = document.get("experiment")
+    bare = stripped(dict(document))
+    return bare | {"experiment": [stripped(entry) for entry in entries]} if isinstance(entries, list) else bare
 
 
 # --- tables ---
@@ -141,7 +157,9 @@ def _prior(name: str, value: Any) -> Prior:
         arguments = dict(value)
         family = arguments.pop("prior", None)
         if not isinstance(family, str):
-            raise DataError('needs prior = "...", the name of a distribution')
+            wrong = next((key for key in arguments if did_you_mean(key, ["prior"])), "")
+            hint = f" ('{wrong}' is not known; did you mean 'prior'?)" if wrong else ""
+            raise DataError(f'needs prior = "...", the name of a distribution{hint}')
         return Prior(family, **arguments)
 
 
@@ -156,7 +174,9 @@ def _noises(table: Mapping[str, Any], model: Model, where: str) -> dict[str, Noi
             arguments = dict(value)
             family = arguments.pop("family", None)
             if not isinstance(family, str):
-                raise DataError('needs family = "...", the name of a noise family')
+                wrong = next((key for key in arguments if did_you_mean(key, ["family"])), "")
+                hint = f" ('{wrong}' is not known; did you mean 'family'?)" if wrong else ""
+                raise DataError(f'needs family = "...", the name of a noise family{hint}')
             named = {k: canonical_name(v) if isinstance(v, str) else v for k, v in arguments.items()}
             found[output] = Noise(family, **named)
     return found
@@ -177,7 +197,7 @@ def _experiments(
     for i, (name, entry) in enumerate(zip(names, entries, strict=True), start=1):
         where = f"[[experiment]] number {i}: "
         if not isinstance(name, str) or names.count(name) > 1:
-            raise DataError(f"{where}name must be a text of its own, not {name!r}")
+            raise DataError(f"{where}every experiment needs a name of its own, a text; {name!r} is not")
         _check_keys(entry, EXPERIMENT_KEYS, where + "the table")
         varied = model
         if "constants" in entry or "initial" in entry:
@@ -195,10 +215,12 @@ def _experiment(
 ) -> Experiment:
     inputs = {key: _input(key, value, where) for key, value in parts["inputs"].items()}
     with _inside(f"{where}[data]"):
-        found = tuple(_observations(parts["data"], model, noises, folder)) if parts["data"] else ()
+        increments = _names(parts["data"], "increments", model.outputs)
+        absent = not parts["data"] or set(parts["data"]) == {"increments"}
+        found = () if absent else tuple(_observations(parts["data"], model, noises, folder))
     # noise without data is kept: it lets data be simulated
     seen = {entry.output for entry in found}
-    silent = tuple(Observations(y, [], [], n) for y, n in noises.items() if y not in seen)
+    silent = tuple(Observations(y, [], [], n, increment=y in increments) for y, n in noises.items() if y not in seen)
     return Experiment(model, found + silent, inputs, name)
 
 
@@ -255,7 +277,10 @@ def _inline(table: Mapping[str, Any], model: Model) -> Table:
     for name, column in {"time": table["time"], **values}.items():
         if not isinstance(column, list):
             raise DataError(f"{name} must be a list of numbers, not {column!r}")
-    blank = {k: [float("nan") if v == "" else v for v in column] for k, column in values.items()}
+    blank = {
+        k: [float("nan") if isinstance(v, str) and v.strip().lower() in MISSING else v for v in column]
+        for k, column in values.items()
+    }
     for name, column in {"time": table["time"], **blank}.items():
         for position, value in enumerate(column, start=1):
             if isinstance(value, bool) or not isinstance(value, (int, float)):

@@ -51,7 +51,8 @@ def _code() -> native.Code:
     name = entry_name()
     entry = cache.read(name)
     if entry is None:
-        entry = _compile()
+        with native.uninterrupted():
+            entry = _compile()
         cache.write(name, entry)
     symbol, outside, code = entry.split(b"\0", 2)
     if not {*outside.decode().split()} <= _MATHS:

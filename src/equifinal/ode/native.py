@@ -8,8 +8,10 @@ imports Numba.
 from __future__ import annotations
 
 import ctypes
+import signal
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -27,6 +29,22 @@ class Code:
 
     addresses: dict[str, int]
     engine: Any
+
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Put off Ctrl-C: inside LLVM's callbacks it would be printed and forgotten."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[Any] = []
+    before = signal.signal(signal.SIGINT, lambda *arguments: came.append(arguments))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before if before is not None else signal.SIG_DFL)
+    if came:
+        raise KeyboardInterrupt
 
 
 def address(array: Any) -> int:
@@ -68,7 +86,7 @@ def machine() -> str:
 
 def compile_assembly(assembly: str, names: Iterable[str]) -> Code:
     """Compile a module, or hand back the code of an equal one compiled before."""
-    with _lock:
+    with _lock, uninterrupted():
         code = _loaded.get(assembly)
         if code is None:
             module = llvm.parse_assembly(assembly)
@@ -91,7 +109,7 @@ def emit_object(assembly: str) -> tuple[bytes, list[str]]:
 
 def load_object(code: bytes, name: str) -> Code:
     """Machine code from object code made earlier on the same kind of machine."""
-    with _lock:
+    with _lock, uninterrupted():
         empty = llvm.parse_assembly("")
         engine = llvm.create_mcjit_compiler(empty, _target())
         engine.add_object_file(llvm.ObjectFileRef.from_data(code))

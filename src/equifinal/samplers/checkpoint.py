@@ -83,9 +83,9 @@ class Checkpoint:
             header = json.loads(arrays.pop("header").tobytes())
             found = header["format"], header["identity"]
             saved = Saved(arrays, header["numbers"], header["generators"])
-        except (OSError, ValueError, KeyError, EOFError, TypeError, zipfile.BadZipFile) as error:
+        except (OSError, ValueError, KeyError, EOFError, TypeError, zipfile.BadZipFile):
             raise SamplingError(
-                f"the checkpoint {self.path} cannot be read ({error}); remove it to start the run anew"
+                f"the checkpoint {self.path} is damaged or not a checkpoint; remove it to start the run anew"
             ) from None
         if found != (FORMAT, self.identity):
             raise SamplingError(

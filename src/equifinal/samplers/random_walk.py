@@ -62,8 +62,8 @@ class Settings:
             given = np.diag(np.broadcast_to(given, dimension))
         if given.shape != (dimension, dimension):
             raise DataError(f"random-walk option 'covariance' must be {dimension} by {dimension}, not {given.shape}")
-        if not np.array_equal(given, given.T):
-            raise DataError("random-walk option 'covariance' must be symmetric")
+        if not np.isfinite(given).all() or not np.array_equal(given, given.T):
+            raise DataError("random-walk option 'covariance' must be finite and symmetric")
         try:
             return np.linalg.cholesky(given)
         except np.linalg.LinAlgError:

@@ -33,6 +33,7 @@ SAMPLERS: dict[str, ModuleType] = {"random-walk": random_walk}
 SEGMENT_SECONDS = 0.2  # long enough to hide the cost of handing work over, short enough for a lively progress bar
 CHECKPOINT_SECONDS = 5.0
 START_DRAWS, START_ROUNDS = 50, 20
+MAX_DRAWS = 10**9
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,8 @@ class RunSettings:
             if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not least <= value < 2**63:
                 raise DataError(f"sampling setting '{name}' must be a whole number of at least {least}, not {value!r}")
             object.__setattr__(self, name, int(value))
+        if self.chains * self.draws > MAX_DRAWS:
+            raise DataError(f"{self.chains} chains of {self.draws} draws cannot be kept; thin them with 'thin'")
         self.sampler_settings()
 
     def sampler_settings(self) -> Any:
