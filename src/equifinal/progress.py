@@ -56,16 +56,14 @@ def show_stage(text: str, enabled: bool = True) -> Iterator[None]:
 @contextmanager
 def _bar(settings: RunSettings) -> Iterator[Display]:
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (
         TextColumn("{task.description:<9}"),
-        BarColumn(bar_width=30),
+        BarColumn(bar_width=20),
         TextColumn("{task.percentage:>3.0f}%"),
         TextColumn("{task.fields[facts]}"),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
+        TimeRemainingColumn(compact=True),
     )
     with Progress(*columns, console=Console(stderr=True)) as bar:
         task = bar.add_task("warm-up", total=settings.iterations, facts="")
