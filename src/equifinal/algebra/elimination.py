@@ -1,0 +1,243 @@
+r"""Input-output equations: states are eliminated one after the other, first wherever an equation is linear in one.
+
+The outputs start as constraints :math:`E_j = y_j - h_j(x)`. A state :math:`x_i` in a constraint :math:`E` is solved for
+(or, where :math:`E` is not linear in it, eliminated by resultants), the other constraints are freed of it, and
+:math:`E` itself is replaced by its time derivative, again freed of every eliminated state. When no constraint
+contains a state the constraints are the input-output equations. What was used on the way is kept: these *links*
+hold at every time, in particular at time 0, where they tie initial values to the data.
+
+Every equation kept holds for every solution of the model, whatever the initial values: extraneous factors of
+resultants are recognised because they do not vanish at a generic solution. So every zero of the true fibre ideal is a
+zero of what is found here; the converse is not claimed and is not needed.
+
+The idea of eliminating by projection is that of Dong, Goodbrake, Harrington and Pogudin, SIAM J. Appl. Algebra Geom. 7
+(2023); the arithmetic is modulo a prime, at parameters some of which are fixed numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from equifinal.algebra.deadline import Deadline, OutOfTime
+from equifinal.algebra.polynomials import (
+    Polynomial,
+    Ratio,
+    coefficients_in,
+    divided_out,
+    mapped,
+    ring,
+    to_ratio,
+    used_variables,
+    value_at,
+    without_monomial_factor,
+)
+from equifinal.model import Model
+
+
+@dataclass
+class Elimination:
+    """What elimination found.
+
+    Variables of all polynomials are `names`: states, free parameters, derivatives of inputs, derivatives of outputs.
+    """
+
+    names: list[str]
+    states: list[int]
+    parameters: list[int]
+    jets: dict[tuple[str, int], int]  # (output or input, order) -> variable
+    equations: list[Polynomial] = field(default_factory=list)  # free of states
+    open: list[Polynomial] = field(default_factory=list)  # constraints that still contain states
+    links: list[tuple[int, Polynomial]] = field(default_factory=list)  # (eliminated state, constraint used)
+    complete: bool = False
+
+
+class Eliminator:
+    """Elimination for one model at numeric values of some parameters, modulo a prime.
+
+    Parameters
+    ----------
+    free
+        The parameters that stay symbols; `fixed` gives residues for all others.
+    generic
+        Residues for the states and free parameters, and Taylor coefficients of inputs and outputs of the solution
+        through them: the generic point at which extraneous factors are recognised.
+    size_limit
+        Polynomials with more terms are given up.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        free: Sequence[str],
+        fixed: Mapping[str, int],
+        prime: int,
+        generic: GenericPoint,
+        deadline: Deadline,
+        *,
+        size_limit: int = 20_000,
+        resultant_limit: int = 200_000,
+    ):
+        self.model, self.deadline, self.prime = model, deadline, prime
+        self.size_limit, self.resultant_limit = size_limit, resultant_limit
+        signals = [*model.inputs, *model.outputs]
+        self.orders = len(model.states) + 1
+        jets = [(signal, k) for signal in signals for k in range(self.orders + 1)]
+        names = [*model.states, *free, *(f"{s}^({k})" for s, k in jets)]
+        self.context = ring(names, prime)
+        variables = self.context.gens()
+        first_jet = len(model.states) + len(free)
+        self.result = Elimination(
+            names=names,
+            states=list(range(len(model.states))),
+            parameters=list(range(len(model.states), first_jet)),
+            jets={jet: first_jet + i for i, jet in enumerate(jets)},
+        )
+        values = dict(zip([*model.states, *free], variables, strict=False))
+        values |= {name: self.context.constant(value) for name, value in fixed.items()}
+        values |= {u: variables[self.result.jets[u, 0]] for u in model.inputs}
+        self.flow = [to_ratio(f, values, model.constants, self.context) for f in model.rhs]
+        self.constraints = []
+        for output, h in zip(model.outputs, model.observed, strict=True):
+            ratio = to_ratio(h, values, model.constants, self.context)
+            y = variables[self.result.jets[output, 0]]
+            self.constraints.append(y * ratio.under - ratio.over)
+        self.point = generic.values(model.states, free, jets)
+
+    def run(self) -> Elimination:
+        """Eliminate all states, or as many as the deadline and the size limit allow."""
+        result = self.result
+        try:
+            while True:
+                result.equations = [c for c in self.constraints if not self._states_in(c)]
+                result.open = [c for c in self.constraints if self._states_in(c)]
+                if not result.open:
+                    result.complete = True
+                    return result
+                self.deadline.check()
+                self._eliminate(*self._best())
+        except OutOfTime:
+            return result
+
+    def _states_in(self, polynomial: Polynomial) -> set[int]:
+        return used_variables([polynomial]) & set(self.result.states)
+
+    def _best(self) -> tuple[int, int]:
+        """Constraint and state with the least degree, then the simplest leading coefficient, then the fewest terms."""
+        ranked = []
+        for c, constraint in enumerate(self.constraints):
+            degrees = [int(k) for k in constraint.degrees()]
+            for x in self._states_in(constraint):
+                leading = coefficients_in(constraint, x)[-1] if degrees[x] == 1 else constraint
+                ranked.append((degrees[x], not leading.is_constant(), len(constraint) * len(leading), x, c))
+        _, _, _, x, c = min(ranked)
+        return c, x
+
+    def _eliminate(self, c: int, x: int) -> None:
+        link = self.constraints[c]
+        links = [*self.result.links, (x, link)]
+        constraints = [
+            self._freed(e, [(x, link)]) if e.degrees()[x] and i != c else e for i, e in enumerate(self.constraints)
+        ]
+        constraints[c] = self._freed(self._derivative(link), links)
+        self.constraints, self.result.links = constraints, links
+
+    def _derivative(self, polynomial: Polynomial) -> Polynomial:
+        """Numerator of the time derivative along the flow."""
+        total = Ratio(self.context.constant(0), self.context.constant(1), cancelled=True)
+        shift = {self.result.jets[s, k]: self.result.jets.get((s, k + 1)) for s, k in self.result.jets}
+        variables = self.context.gens()
+        degrees = polynomial.degrees()
+        plain = self.context.constant(0)
+        for i, degree in enumerate(degrees):
+            if not degree:
+                continue
+            slope = polynomial.derivative(i)
+            if i in shift:
+                following = shift[i]
+                if following is None:
+                    raise OutOfTime
+                plain = plain + slope * variables[following]
+            elif i in self.result.states:
+                rate = self.flow[i]
+                total = total + Ratio(slope * rate.over, rate.under)
+        return (total + Ratio(plain, self.context.constant(1), cancelled=True)).over
+
+    def _freed(self, polynomial: Polynomial, links: Sequence[tuple[int, Polynomial]]) -> Polynomial:
+        """A multiple of the polynomial's image without the eliminated states, freed of extraneous factors."""
+        for x, link in links:
+            self.deadline.check()
+            if not polynomial.degrees()[x]:
+                continue
+            if link.degrees()[x] == 1:
+                polynomial = self._substituted(polynomial, x, link)
+            else:
+                self._bound_resultant(polynomial, link, x)
+                polynomial = self._true_factor(polynomial.resultant(link, x))
+            if polynomial.is_zero() or len(polynomial) > self.size_limit:
+                raise OutOfTime
+        return polynomial
+
+    def _substituted(self, polynomial: Polynomial, x: int, link: Polynomial) -> Polynomial:
+        rest, leading = coefficients_in(link, x)
+        parts = coefficients_in(polynomial, x)
+        degree = len(parts) - 1
+        if len(leading) ** degree * len(polynomial) > 50 * self.size_limit**2:
+            raise OutOfTime
+        total, power = self.context.constant(0), self.context.constant(1)
+        for k in range(degree, -1, -1):  # Horner in -rest/leading, multiplied by leading^degree
+            total = total * (-rest) + parts[k] * power
+            power = power * leading
+            if len(total) > 10 * self.size_limit:
+                raise OutOfTime
+        for factor in _factors(leading):
+            if value_at(factor, self.point):
+                total = divided_out(total, factor)
+        return total
+
+    def _bound_resultant(self, f: Polynomial, g: Polynomial, x: int) -> None:
+        """Give up a resultant that would be very long: flint cannot be interrupted."""
+        m, n = int(f.degrees()[x]), int(g.degrees()[x])
+        widest = max(max(len(c) for c in coefficients_in(f, x)), max(len(c) for c in coefficients_in(g, x)))
+        if (m + n) > 14 or widest ** min(m, n) > self.resultant_limit:
+            raise OutOfTime
+
+    def _true_factor(self, polynomial: Polynomial) -> Polynomial:
+        """The irreducible factor that vanishes at the generic point."""
+        if polynomial.is_zero():
+            raise OutOfTime
+        stripped = without_monomial_factor(polynomial)
+        if len(stripped) > self.size_limit:
+            raise OutOfTime
+        for factor, _ in stripped.factor()[1]:
+            if value_at(factor, self.point) == 0:
+                return factor
+        return polynomial
+
+
+def _factors(polynomial: Polynomial) -> list[Polynomial]:
+    if polynomial.is_constant():
+        return []
+    if len(polynomial) > 200:
+        return [polynomial]
+    return [factor for factor, _ in polynomial.factor()[1]]
+
+
+class GenericPoint:
+    """A solution of the model at a random state and random parameters, as Taylor coefficients modulo a prime."""
+
+    def __init__(self, states: Mapping[str, int], parameters: Mapping[str, int], signals: Mapping[str, np.ndarray], prime: int):
+        self.states, self.parameters, self.signals, self.prime = states, parameters, signals, prime
+
+    def values(self, states: Sequence[str], free: Sequence[str], jets: Sequence[tuple[str, int]]) -> list[int]:
+        """Derivatives, not Taylor coefficients: the k-th coefficient times k!."""
+        factorial = [1]
+        for k in range(1, 1 + max((k for _, k in jets), default=0)):
+            factorial.append(factorial[-1] * k % self.prime)
+        derivatives = [int(self.signals[s][k]) * factorial[k] % self.prime for s, k in jets]
+        return [*(self.states[x] for x in states), *(self.parameters[q] for q in free), *derivatives]
+
+
+__all__ = ["Elimination", "Eliminator", "GenericPoint", "mapped"]

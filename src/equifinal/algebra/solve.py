@@ -1,0 +1,143 @@
+"""Zeros of an over-determined polynomial system modulo a prime: linear steps first, then a Groebner basis."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+import flint
+
+from equifinal.algebra.deadline import Deadline
+from equifinal.algebra.groebner import Monomial, Terms, degrevlex, echelon, groebner
+from equifinal.algebra.polynomials import Polynomial, Ring, mapped, ring, without_monomial_factor
+from equifinal.algebra.quotient import NotFinite, Points, points_of
+
+
+class System:
+    """Equations in named unknowns, none of which is zero at the points looked for.
+
+    Parameters
+    ----------
+    equations
+        Polynomials that vanish at every point looked for.
+    nonzero
+        Polynomials that vanish at none of them: denominators, leading coefficients.
+    """
+
+    def __init__(self, names: Sequence[str], equations: Sequence[Polynomial], nonzero: Sequence[Polynomial], prime: int):
+        self.names, self.prime = tuple(names), prime
+        self.ring: Ring = ring(names, prime)
+        self.equations, self.nonzero = list(equations), list(nonzero)
+
+    def solve(self, rng: random.Random, deadline: Deadline) -> Points:
+        """All points, as `Points` over the unknowns; raises `NotFinite` if there are infinitely many."""
+        images, rows = self._linear_steps(deadline)
+        free = sorted({i for row in rows for monomial in row for i, e in enumerate(monomial) if e})
+        if any(image is None and i not in free for i, image in enumerate(images)):
+            raise NotFinite
+        if not free:
+            points = Points(self.prime, flint.nmod_poly([0, 1], self.prime), ())
+        else:
+            points = self._finite(rows, free, images, rng, deadline)
+        values = dict(zip(free, points.coordinates, strict=True))
+        coordinates = []
+        for i, image in enumerate(images):
+            if image is None:
+                coordinates.append(values[i])
+            else:
+                total = flint.nmod_poly([], self.prime)
+                for monomial, c in image.items():
+                    term = flint.nmod_poly([c], self.prime)
+                    for j, e in enumerate(monomial):
+                        if e:
+                            term = term * values[j]
+                    total = total + term
+                coordinates.append(total % points.modulus)
+        return Points(self.prime, points.modulus, tuple(coordinates))
+
+    def _linear_steps(self, deadline: Deadline) -> tuple[list[Terms | None], list[Terms]]:
+        """Solve for every unknown that an equation gives linearly in the others, again and again."""
+        n = len(self.names)
+        images: list[Terms | None] = [None] * n
+        rows = [_terms(without_monomial_factor(e)) for e in self.equations if not e.is_zero()]
+        while True:
+            rows = echelon(rows, self.prime, degrevlex, deadline) if rows else []
+            linear = [row for row in rows if sum(max(row, key=degrevlex)) == 1]
+            if not linear:
+                return images, rows
+            new: dict[int, Terms] = {}
+            for row in linear:
+                lead = max(row, key=degrevlex)
+                new[lead.index(1)] = {m: -c % self.prime for m, c in row.items() if m != lead}
+            for i, image in enumerate(images):
+                if image is not None:
+                    images[i] = self._put(image, new)
+            for i, image in new.items():
+                images[i] = image
+            rest = [row for row in rows if sum(max(row, key=degrevlex)) != 1]
+            rows = [r for r in (self._stripped(self._put(row, new)) for row in rest) if r]
+
+    def _put(self, terms: Terms, new: dict[int, Terms]) -> Terms:
+        if not any(monomial[i] for monomial in terms for i in new):
+            return terms
+        gens = self.ring.gens()
+        images = [self.ring.from_dict(new[i]) if i in new else gens[i] for i in range(len(self.names))]
+        return _terms(mapped(self.ring.from_dict(terms), images, self.ring))
+
+    def _stripped(self, terms: Terms) -> Terms:
+        return _terms(without_monomial_factor(self.ring.from_dict(terms)))
+
+    def _finite(self, rows, free, images, rng: random.Random, deadline: Deadline) -> Points:
+        short = [_picked(row, free) for row in rows]
+        basis = groebner(short, self.prime, deadline)
+        for _ in range(3):  # dividing by unknowns, none of which is zero, is saturation for nothing
+            stripped = [_stripped_terms(row) for row in basis]
+            if stripped == basis:
+                break
+            basis = groebner(stripped, self.prime, deadline)
+        try:
+            return points_of(basis, len(free), self.prime, rng, deadline)
+        except NotFinite:
+            pass
+        gens = self.ring.gens()
+        put = [self.ring.from_dict(image) if image is not None else gens[i] for i, image in enumerate(images)]
+        product = self.ring.constant(1)
+        for i in free:
+            product = product * gens[i]
+        factors = [product]
+        for polynomial in self.nonzero:
+            image = _terms(mapped(polynomial, put, self.ring))
+            image_polynomial = self.ring.from_dict(image)
+            if image_polynomial.is_constant() or len(image_polynomial) > 500:
+                continue
+            factors += [factor for factor, _ in image_polynomial.factor()[1]]
+        unique = list({str(factor): factor for factor in factors}.values())
+        for chosen in ([product], unique):
+            extended = [{(*m, *(0,) * len(chosen)): c for m, c in row.items()} for row in basis]
+            for k, factor in enumerate(chosen):
+                inverse = tuple(int(j == k) for j in range(len(chosen)))
+                row = {(*m, *inverse): c for m, c in _picked(_terms(factor), free).items()}
+                row[(0,) * (len(free) + len(chosen))] = self.prime - 1
+                extended.append(row)
+            try:
+                saturated = groebner(extended, self.prime, deadline)
+                points = points_of(saturated, len(free) + len(chosen), self.prime, rng, deadline)
+                return Points(self.prime, points.modulus, points.coordinates[: len(free)])
+            except NotFinite:
+                continue
+        raise NotFinite
+
+
+def _terms(polynomial: Polynomial) -> Terms:
+    return {m: int(c) for m, c in polynomial.to_dict().items()}
+
+
+def _picked(terms: Terms, free: Sequence[int]) -> Terms:
+    return {tuple(monomial[i] for i in free): c for monomial, c in terms.items()}
+
+
+def _stripped_terms(terms: Terms) -> Terms:
+    least: Monomial = tuple(map(min, *terms)) if len(terms) > 1 else next(iter(terms))
+    if not any(least):
+        return terms
+    return {tuple(a - b for a, b in zip(m, least, strict=True)): c for m, c in terms.items()}
