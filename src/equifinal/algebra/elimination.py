@@ -105,12 +105,14 @@ class Eliminator:
             y = variables[self.result.jets[output, 0]]
             self.constraints.append(y * ratio.under - ratio.over)
         self.point = generic.values(model.states, free, jets)
+        self.vanishing: set[int] = set()  # derivatives of outputs that do not change with time
 
     def run(self) -> Elimination:
         """Eliminate all states, or as many as the deadline and the size limit allow."""
         result = self.result
         try:
             while True:
+                self._find_vanishing()
                 result.equations = [c for c in self.constraints if not self._states_in(c)]
                 result.open = [c for c in self.constraints if self._states_in(c)]
                 if not result.open:
@@ -120,6 +122,23 @@ class Eliminator:
                 self._eliminate(*self._best())
         except OutOfTime:
             return result
+
+    def _find_vanishing(self) -> None:
+        """An input-output equation y' = 0 makes every derivative of y zero everywhere."""
+        for constraint in self.constraints:
+            variables = used_variables([constraint])
+            if len(constraint) == 1 and len(variables) == 1 and not self._states_in(constraint):
+                signal, order = next(jet for jet, i in self.result.jets.items() if i in variables)
+                new = {i for (s, k), i in self.result.jets.items() if s == signal and k >= order} - self.vanishing
+                if new:
+                    self.vanishing |= new
+                    self.constraints = [c if c is constraint else self._cleaned(c) for c in self.constraints]
+
+    def _cleaned(self, polynomial: Polynomial) -> Polynomial:
+        if not self.vanishing & used_variables([polynomial]):
+            return polynomial
+        kept = {m: int(c) for m, c in polynomial.to_dict().items() if not any(m[i] for i in self.vanishing)}
+        return self.context.from_dict(kept)
 
     def _states_in(self, polynomial: Polynomial) -> set[int]:
         return used_variables([polynomial]) & set(self.result.states)
@@ -163,7 +182,7 @@ class Eliminator:
             elif i in self.result.states:
                 rate = self.flow[i]
                 total = total + Ratio(slope * rate.over, rate.under)
-        return (total + Ratio(plain, self.context.constant(1), cancelled=True)).over
+        return self._cleaned((total + Ratio(plain, self.context.constant(1), cancelled=True)).over)
 
     def _freed(self, polynomial: Polynomial, links: Sequence[tuple[int, Polynomial]]) -> Polynomial:
         """A multiple of the polynomial's image without the eliminated states, freed of extraneous factors."""

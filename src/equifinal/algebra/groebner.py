@@ -25,6 +25,14 @@ def degrevlex(monomial: Monomial) -> tuple:
     return (sum(monomial), tuple(-e for e in reversed(monomial)))
 
 
+def without_monomial(terms: Terms) -> Terms:
+    """Divided by the largest monomial that divides all terms; the same object if that is 1."""
+    least: Monomial = tuple(map(min, *terms)) if len(terms) > 1 else next(iter(terms))
+    if not any(least):
+        return terms
+    return {tuple(map(sub, m, least)): c for m, c in terms.items()}
+
+
 def divides(a: Monomial, b: Monomial) -> bool:
     return all(map(le, a, b))
 
@@ -131,8 +139,13 @@ def groebner(
     prime: int,
     deadline: Deadline,
     key: Callable[[Monomial], tuple] = degrevlex,
+    *,
+    simplify: Callable[[Terms], Terms] | None = None,
 ) -> list[Terms]:
     """The reduced Groebner basis of the ideal generated, as monic polynomials.
+
+    `simplify` may divide a new element by factors that vanish at none of the zeros looked for (returning the same object
+    if there is none): the ideal then grows, but keeps those zeros.
 
     Raises
     ------
@@ -140,26 +153,26 @@ def groebner(
         At the deadline, or when a matrix would be too large.
     """
     basis = Basis(prime, key)
-    rows = [dict(g) for g in generators if g]
-    if not rows:
-        return []
-    for row in sorted(echelon(rows, prime, key, deadline), key=lambda r: key(max(r, key=key))):
-        reduced = basis.reduce_together([row], set(), deadline) if basis.leads else [row]
-        for new in reduced:
-            basis.insert(new)
-    while basis.pairs:
+    waiting: dict[int, list[Terms]] = {}  # generators by degree: low ones often settle the high ones
+    for generator in generators:
+        if generator:
+            waiting.setdefault(max(map(sum, generator)), []).append(dict(generator))
+    while waiting or basis.pairs:
         deadline.check()
-        least = min(sum(joint) for joint, _, _ in basis.pairs)
-        batch = [pair for pair in basis.pairs if sum(pair[0]) == least]
-        basis.pairs = [pair for pair in basis.pairs if sum(pair[0]) != least]
-        rows, leads = [], set()
-        for joint, i, j in batch:
-            rows += [basis.shifted(i, joint), basis.shifted(j, joint)]
-            leads.add(joint)
-        for new in sorted(
-            basis.reduce_together(rows, leads, deadline), key=lambda r: key(max(r, key=key))
-        ):
-            basis.insert(new)
+        least = min([*waiting, *(sum(joint) for joint, _, _ in basis.pairs)])
+        rows = waiting.pop(least, [])
+        leads: set[Monomial] = set()
+        if not rows:
+            for joint, i, j in (pair for pair in basis.pairs if sum(pair[0]) == least):
+                rows += [basis.shifted(i, joint), basis.shifted(j, joint)]
+                leads.add(joint)
+            basis.pairs = [pair for pair in basis.pairs if sum(pair[0]) != least]
+        for new in sorted(basis.reduce_together(rows, leads, deadline), key=lambda r: key(max(r, key=key))):
+            shorter = simplify(new) if simplify else new
+            if shorter is not new:
+                waiting.setdefault(max(map(sum, shorter)), []).append(shorter)
+            else:
+                basis.insert(new)
         if any(sum(lead) == 0 for lead in basis.leads):
             return [{basis.leads[-1]: 1}]
     return _interreduced(basis, deadline)

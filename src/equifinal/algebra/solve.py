@@ -8,13 +8,17 @@ from collections.abc import Sequence
 import flint
 
 from equifinal.algebra.deadline import Deadline
-from equifinal.algebra.groebner import Monomial, Terms, degrevlex, echelon, groebner
-from equifinal.algebra.polynomials import Polynomial, Ring, mapped, ring, without_monomial_factor
+from equifinal.algebra.groebner import Terms, degrevlex, echelon, groebner, without_monomial
+from equifinal.algebra.polynomials import Polynomial, Ring, mapped, ring
 from equifinal.algebra.quotient import NotFinite, Points, points_of
+from equifinal.algebra.residues import rational
 
 
 class System:
-    """Equations in named unknowns, none of which is zero at the points looked for.
+    """Equations in named unknowns for the points of a generic fibre.
+
+    Such a point is generic itself: no polynomial with fixed rational coefficients vanishes there, in particular no
+    coordinate. Factors of that kind are divided out wherever they are met (see `Stripper`).
 
     Parameters
     ----------
@@ -59,7 +63,8 @@ class System:
         """Solve for every unknown that an equation gives linearly in the others, again and again."""
         n = len(self.names)
         images: list[Terms | None] = [None] * n
-        rows = [_terms(without_monomial_factor(e)) for e in self.equations if not e.is_zero()]
+        strip = Stripper(n, self.prime)
+        rows = [strip(_terms(e)) for e in self.equations if not e.is_zero()]
         while True:
             rows = echelon(rows, self.prime, degrevlex, deadline) if rows else []
             linear = [row for row in rows if sum(max(row, key=degrevlex)) == 1]
@@ -75,7 +80,7 @@ class System:
             for i, image in new.items():
                 images[i] = image
             rest = [row for row in rows if sum(max(row, key=degrevlex)) != 1]
-            rows = [r for r in (self._stripped(self._put(row, new)) for row in rest) if r]
+            rows = [strip(r) for r in (self._put(row, new) for row in rest) if r]
 
     def _put(self, terms: Terms, new: dict[int, Terms]) -> Terms:
         if not any(monomial[i] for monomial in terms for i in new):
@@ -84,17 +89,9 @@ class System:
         images = [self.ring.from_dict(new[i]) if i in new else gens[i] for i in range(len(self.names))]
         return _terms(mapped(self.ring.from_dict(terms), images, self.ring))
 
-    def _stripped(self, terms: Terms) -> Terms:
-        return _terms(without_monomial_factor(self.ring.from_dict(terms)))
-
     def _finite(self, rows, free, images, rng: random.Random, deadline: Deadline) -> Points:
         short = [_picked(row, free) for row in rows]
-        basis = groebner(short, self.prime, deadline)
-        for _ in range(3):  # dividing by unknowns, none of which is zero, is saturation for nothing
-            stripped = [_stripped_terms(row) for row in basis]
-            if stripped == basis:
-                break
-            basis = groebner(stripped, self.prime, deadline)
+        basis = groebner(short, self.prime, deadline, simplify=Stripper(len(free), self.prime))
         try:
             return points_of(basis, len(free), self.prime, rng, deadline)
         except NotFinite:
@@ -120,12 +117,52 @@ class System:
                 row[(0,) * (len(free) + len(chosen))] = self.prime - 1
                 extended.append(row)
             try:
-                saturated = groebner(extended, self.prime, deadline)
+                saturated = groebner(extended, self.prime, deadline, simplify=Stripper(len(free) + len(chosen), self.prime))
                 points = points_of(saturated, len(free) + len(chosen), self.prime, rng, deadline)
                 return Points(self.prime, points.modulus, points.coordinates[: len(free)])
             except NotFinite:
                 continue
         raise NotFinite
+
+
+class Stripper:
+    """Divides by factors that cannot vanish on a generic fibre: those whose coefficients do not depend on the fibre.
+
+    Coefficients that come from the random point are random residues; a factor all of whose coefficients are fractions
+    with numerator and denominator below `HEIGHT` is taken to be fixed. A random factor looks like that with
+    probability below 4 HEIGHT^2 / p < 1e-5 for each coefficient.
+    """
+
+    HEIGHT = 64
+    LONGEST = 40  # terms; factoring long polynomials costs more than it gains
+
+    def __init__(self, variables: int, prime: int):
+        self.ring = ring([""] * variables, prime)
+        self.prime = prime
+
+    def __call__(self, terms: Terms) -> Terms:
+        shorter = without_monomial(terms)
+        if not 2 <= len(shorter) <= self.LONGEST or max(map(sum, shorter)) < 2:
+            return shorter
+        factors = self.ring.from_dict(shorter).factor()[1]
+        kept = [(f, e) for f, e in factors if not self._is_fixed(f)]
+        if not kept or (len(kept) == len(factors) and all(e == 1 for _, e in kept)):
+            return shorter
+        product = self.ring.constant(1)
+        for factor, _ in kept:
+            product = product * factor
+        return _terms(product)
+
+    def _is_fixed(self, polynomial: Polynomial) -> bool:
+        coefficients = [int(c) for c in polynomial.coeffs()]
+        if len(coefficients) < 2:
+            return True
+        inverse = pow(coefficients[0], -1, self.prime)
+        for c in coefficients[1:]:
+            value = rational(c * inverse % self.prime, self.prime)
+            if value is None or max(abs(value.numerator), value.denominator) > self.HEIGHT:
+                return False
+        return True
 
 
 def _terms(polynomial: Polynomial) -> Terms:
@@ -134,10 +171,3 @@ def _terms(polynomial: Polynomial) -> Terms:
 
 def _picked(terms: Terms, free: Sequence[int]) -> Terms:
     return {tuple(monomial[i] for i in free): c for monomial, c in terms.items()}
-
-
-def _stripped_terms(terms: Terms) -> Terms:
-    least: Monomial = tuple(map(min, *terms)) if len(terms) > 1 else next(iter(terms))
-    if not any(least):
-        return terms
-    return {tuple(a - b for a, b in zip(m, least, strict=True)): c for m, c in terms.items()}

@@ -1,0 +1,154 @@
+r"""The fibre through a random point: every parameter vector with the same output, sliced to finitely many points.
+
+1. The local analysis gives r and the coordinates that may be fixed.
+2. Elimination gives equations which hold on the whole fibre (never more than that).
+3. Their zeros are finitely many candidates.
+4. The output series at the candidates tells which of them are on the fibre.
+
+Steps 2 and 3 can only produce too many candidates, and step 4 removes exactly those whose output differs. No Wronskian
+condition and no assumption on the initial values is needed.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from equifinal.algebra.conjugates import agreeing
+from equifinal.algebra.deadline import Deadline, OutOfTime
+from equifinal.algebra.elimination import Elimination, Eliminator, GenericPoint
+from equifinal.algebra.input_output import Signals, StartValues, relation_rows
+from equifinal.algebra.local import LocalAnalysis, lengthen, random_point
+from equifinal.algebra.polynomials import Polynomial, coefficients_in, ring
+from equifinal.algebra.quotient import Points
+from equifinal.algebra.series import OutputSeries
+from equifinal.algebra.solve import System
+from equifinal.expression import Name
+from equifinal.model import Model
+
+MAX_MONOMIALS = 1200  # of an input-output equation: so many orders of the series are needed to use all of it
+
+
+@dataclass
+class FibreSlice:
+    """The points of the fibre through `local.point` with the coordinates `fixed` held at their values."""
+
+    local: LocalAnalysis
+    free: tuple[str, ...]
+    fixed: dict[str, int]
+    points: Points
+    candidates: int
+    method: str
+
+    @property
+    def degree(self) -> int:
+        return self.points.count
+
+
+def generic_solution(model: Model, local: LocalAnalysis, rng: random.Random, signals: dict[str, np.ndarray]) -> GenericPoint:
+    """A solution through a random state, for telling true factors from extraneous ones."""
+    prime = local.prime
+    states = random_point(model.states, prime, rng)
+    starts = {x: f"{x} at time 0" for x in model.states}
+    unbound = replace(model, initial={x: Name(name) for x, name in starts.items()}, quantities={})
+    names = [*local.names, *starts.values()]
+    array = np.array([[*(local.point[n] for n in local.names), *states.values()]], dtype=np.int64)
+    run = OutputSeries(unbound, names, array, signals, prime, tangents=False)
+    run.extend(len(model.states) + 3)
+    coefficients = run.output_coefficients()
+    outputs = {y: coefficients[i, :, 0] for i, y in enumerate(model.outputs)}
+    return GenericPoint(states, local.point, outputs | signals, prime)
+
+
+def output_series(model: Model, local: LocalAnalysis, signals: dict[str, np.ndarray], orders: int, rng, deadline) -> np.ndarray:
+    """Taylor coefficients of the outputs at the point, array (outputs, orders)."""
+    lengthen(signals, orders, local.prime, rng)
+    array = np.array([[local.point[name] for name in local.names]], dtype=np.int64).reshape(1, len(local.names))
+    run = OutputSeries(model, local.names, array, signals, local.prime, tangents=False)
+    run.extend(orders, deadline)
+    return run.output_coefficients()[:, :, 0]
+
+
+class Experiment:
+    """Equations for the fibre from one experiment."""
+
+    def __init__(self, model: Model, local: LocalAnalysis, index: int, free: Sequence[str], fixed: dict[str, int], rng: random.Random):
+        self.model, self.local, self.rng = model, local, rng
+        self.signals, self.free, self.fixed = local.inputs[index], list(free), fixed
+        self.equations: list[Polynomial] = []
+        self.nonzero: list[Polynomial] = []
+        self.into = ring(free, local.prime)
+
+    def eliminate(self, deadline: Deadline) -> Elimination:
+        lengthen(self.signals, len(self.model.states) + 4, self.local.prime, self.rng)
+        generic = generic_solution(self.model, self.local, self.rng, self.signals)
+        return Eliminator(self.model, self.free, self.fixed, self.local.prime, generic, deadline).run()
+
+    def collect(self, elimination: Elimination, deadline: Deadline) -> None:
+        """Equations from the input-output equations and from the links at time 0."""
+        local, model = self.local, self.model
+        sizes = [len({tuple(m[i] for i in elimination.jets.values()) for m in e.monoms()}) for e in elimination.equations]
+        orders = min(max([local.order, *sizes]) + 4, MAX_MONOMIALS)
+        highest = len(model.states) + 2
+        series = output_series(model, local, self.signals, orders + highest, self.rng, deadline)
+        coefficients = {y: series[i] for i, y in enumerate(model.outputs)}
+        coefficients |= {u: v[: orders + highest] for u, v in self.signals.items()}
+        signals = Signals(coefficients, local.prime)
+        for equation in elimination.equations:
+            if not elimination.parameters:
+                break
+            rows, _, _ = relation_rows(elimination, equation, signals, orders, deadline)
+            self.equations += [self.into.from_dict(row) for row in rows]
+        values = dict(zip(self.free, self.into.gens(), strict=True))
+        values |= {name: self.into.constant(v) for name, v in self.fixed.items()}
+        start = StartValues(model, elimination, signals, values, self.into)
+        for state, link in elimination.links:
+            deadline.check()
+            self.equations.append(start.image(link))
+            self.nonzero.append(start.image(coefficients_in(link, state)[-1]))
+        self.equations += [start.image(constraint) for constraint in elimination.open]
+        self.nonzero += start.denominators()
+
+    def target(self, deadline: Deadline) -> np.ndarray:
+        return output_series(self.model, self.local, self.signals, self.local.order, self.rng, deadline)
+
+
+def slice_fibre(
+    models: Sequence[Model], local: LocalAnalysis, fixed_names: Sequence[str], rng: random.Random, deadline: Deadline
+) -> FibreSlice:
+    """All points of the fibre with the named coordinates fixed.
+
+    Raises
+    ------
+    OutOfTime
+        When elimination or the Groebner basis takes too long.
+    NotFinite
+        When the equations found do not determine finitely many candidates.
+    """
+    fixed = {name: local.point[name] for name in fixed_names}
+    free = [name for name in local.names if name not in fixed]
+    experiments = [Experiment(model, local, i, free, fixed, rng) for i, model in enumerate(models)]
+    eliminations = [experiment.eliminate(deadline) for experiment in experiments]
+    for experiment, elimination in zip(experiments, eliminations, strict=True):
+        experiment.collect(elimination, deadline)
+    equations = [e for experiment in experiments for e in experiment.equations]
+    nonzero = [e for experiment in experiments for e in experiment.nonzero]
+    system = System(free, equations, [e for e in nonzero if not e.is_zero()], local.prime)
+    candidates = system.solve(rng, deadline)
+    return confirmed(models, experiments, local, free, fixed, candidates, "input-output equations", deadline)
+
+
+def confirmed(models, experiments, local, free, fixed, candidates: Points, method: str, deadline) -> FibreSlice:
+    """Keep the candidates whose outputs agree."""
+    points = candidates
+    for model, experiment in zip(models, experiments, strict=True):
+        if points.count == 1:
+            break
+        points = agreeing(points, free, fixed, model, experiment.signals, experiment.target(deadline), deadline)
+    return FibreSlice(local, tuple(free), fixed, points, candidates.count, method)
+
+
+__all__ = ["Experiment", "FibreSlice", "OutOfTime", "slice_fibre"]
