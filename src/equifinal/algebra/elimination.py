@@ -133,6 +133,7 @@ class Eliminator:
                 if new:
                     self.vanishing |= new
                     self.constraints = [c if c is constraint else self._cleaned(c) for c in self.constraints]
+                    self.result.links = [(x, self._cleaned(link)) for x, link in self.result.links]
 
     def _cleaned(self, polynomial: Polynomial) -> Polynomial:
         if not self.vanishing & used_variables([polynomial]):
@@ -161,7 +162,7 @@ class Eliminator:
             self._freed(e, [(x, link)]) if e.degrees()[x] and i != c else e for i, e in enumerate(self.constraints)
         ]
         constraints[c] = self._freed(self._derivative(link), links)
-        self.constraints, self.result.links = constraints, links
+        self.constraints, self.result.links = [e for e in constraints if not e.is_zero()], links
 
     def _derivative(self, polynomial: Polynomial) -> Polynomial:
         """Numerator of the time derivative along the flow."""
@@ -195,8 +196,10 @@ class Eliminator:
             else:
                 self._bound_resultant(polynomial, link, x)
                 polynomial = self._true_factor(polynomial.resultant(link, x))
-            if polynomial.is_zero() or len(polynomial) > self.size_limit:
+            if len(polynomial) > self.size_limit:
                 raise OutOfTime
+            if polynomial.is_zero():
+                break
         return polynomial
 
     def _substituted(self, polynomial: Polynomial, x: int, link: Polynomial) -> Polynomial:
@@ -226,7 +229,7 @@ class Eliminator:
     def _true_factor(self, polynomial: Polynomial) -> Polynomial:
         """The irreducible factor that vanishes at the generic point."""
         if polynomial.is_zero():
-            raise OutOfTime
+            return polynomial
         stripped = without_monomial_factor(polynomial)
         if len(stripped) > self.size_limit:
             raise OutOfTime

@@ -15,20 +15,23 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import flint
 import numpy as np
 
 from equifinal.algebra.conjugates import agreeing
 from equifinal.algebra.deadline import Deadline, OutOfTime
 from equifinal.algebra.elimination import Elimination, Eliminator, GenericPoint
+from equifinal.algebra.interpolation import Coefficients, simple_relations
 from equifinal.algebra.input_output import Signals, StartValues, relation_rows
 from equifinal.algebra.local import LocalAnalysis, lengthen, random_point
 from equifinal.algebra.polynomials import Polynomial, coefficients_in, ring
-from equifinal.algebra.quotient import Points
+from equifinal.algebra.quotient import NotFinite, Points
 from equifinal.algebra.series import OutputSeries
-from equifinal.algebra.solve import System
+from equifinal.algebra.solve import System, determined
 from equifinal.expression import Name
 from equifinal.model import Model
 
+MAX_SAMPLES = 4000
 MAX_MONOMIALS = 1200  # of an input-output equation: so many orders of the series are needed to use all of it
 
 
@@ -87,30 +90,38 @@ class Experiment:
         generic = generic_solution(self.model, self.local, self.rng, self.signals)
         return Eliminator(self.model, self.free, self.fixed, self.local.prime, generic, deadline).run()
 
+    def signals_to(self, orders: int, deadline: Deadline) -> Signals:
+        """Inputs and outputs along the solution, with all derivatives known to at least `orders` coefficients."""
+        length = orders + len(self.model.states) + 2
+        series = output_series(self.model, self.local, self.signals, length, self.rng, deadline)
+        coefficients = {y: series[i] for i, y in enumerate(self.model.outputs)}
+        return Signals(coefficients | {u: v[:length] for u, v in self.signals.items()}, self.local.prime)
+
     def collect(self, elimination: Elimination, deadline: Deadline) -> None:
         """Equations from the input-output equations and from the links at time 0."""
-        local, model = self.local, self.model
         sizes = [len({tuple(m[i] for i in elimination.jets.values()) for m in e.monoms()}) for e in elimination.equations]
-        orders = min(max([local.order, *sizes]) + 4, MAX_MONOMIALS)
-        highest = len(model.states) + 2
-        series = output_series(model, local, self.signals, orders + highest, self.rng, deadline)
-        coefficients = {y: series[i] for i, y in enumerate(model.outputs)}
-        coefficients |= {u: v[: orders + highest] for u, v in self.signals.items()}
-        signals = Signals(coefficients, local.prime)
-        for equation in elimination.equations:
-            if not elimination.parameters:
-                break
-            rows, _, _ = relation_rows(elimination, equation, signals, orders, deadline)
-            self.equations += [self.into.from_dict(row) for row in rows]
+        orders = min(max([self.local.order, *sizes]) + 4, MAX_MONOMIALS)
+        signals = self.signals_to(orders, deadline)
+        if elimination.parameters:
+            for equation in elimination.equations:
+                rows, _, _ = relation_rows(elimination, equation, signals, orders, deadline)
+                self.equations += [self.into.from_dict(row) for row in rows]
         values = dict(zip(self.free, self.into.gens(), strict=True))
         values |= {name: self.into.constant(v) for name, v in self.fixed.items()}
-        start = StartValues(model, elimination, signals, values, self.into)
+        start = StartValues(self.model, elimination, signals, values, self.into)
         for state, link in elimination.links:
             deadline.check()
             self.equations.append(start.image(link))
             self.nonzero.append(start.image(coefficients_in(link, state)[-1]))
         self.equations += [start.image(constraint) for constraint in elimination.open]
         self.nonzero += start.denominators()
+
+    def interpolate(self, samples: int, deadline: Deadline) -> list[Polynomial]:
+        """Equations from the simplest coefficients of input-output equations too long to write out."""
+        coefficients = Coefficients(self.model, self.free, self.fixed, self.local, self.rng)
+        return simple_relations(
+            coefficients, self.into, lambda orders: self.signals_to(orders, deadline), deadline, samples=samples
+        )
 
     def target(self, deadline: Deadline) -> np.ndarray:
         return output_series(self.model, self.local, self.signals, self.local.order, self.rng, deadline)
@@ -129,16 +140,45 @@ def slice_fibre(
         When the equations found do not determine finitely many candidates.
     """
     fixed = {name: local.point[name] for name in fixed_names}
-    free = [name for name in local.names if name not in fixed]
-    experiments = [Experiment(model, local, i, free, fixed, rng) for i, model in enumerate(models)]
-    eliminations = [experiment.eliminate(deadline) for experiment in experiments]
-    for experiment, elimination in zip(experiments, eliminations, strict=True):
-        experiment.collect(elimination, deadline)
+    known: dict[str, int] = {}  # parameters already shown to have the same value on the whole fibre
+    method, samples = "input-output equations", 40
+    while True:
+        free = [name for name in local.names if name not in fixed and name not in known]
+        experiments = [Experiment(model, local, i, free, fixed | known, rng) for i, model in enumerate(models)]
+        eliminations = [experiment.eliminate(deadline) for experiment in experiments]
+        for experiment, elimination in zip(experiments, eliminations, strict=True):
+            experiment.collect(elimination, deadline)
+        if all(elimination.complete for elimination in eliminations):
+            candidates = _solve(experiments, free, local.prime, rng, deadline)
+            break
+        method = "interpolated input-output equations"
+        relations: list[Polynomial] = []
+        for experiment, elimination in zip(experiments, eliminations, strict=True):
+            if not elimination.complete:
+                relations += experiment.interpolate(samples, deadline)
+        found = determined(relations, free, local.prime, deadline.part(deadline.remaining() / 2))
+        if found:
+            known |= found
+            continue
+        try:
+            experiments[0].equations += relations
+            candidates = _solve(experiments, free, local.prime, rng, deadline.part(min(5.0, deadline.remaining() / 2)))
+            break
+        except (NotFinite, OutOfTime):
+            samples *= 3
+            if samples > MAX_SAMPLES:
+                raise
+    everything = [name for name in local.names if name not in fixed]
+    coordinates = dict(zip(free, candidates.coordinates, strict=True))
+    coordinates |= {name: flint.nmod_poly([value], local.prime) for name, value in known.items()}
+    candidates = Points(local.prime, candidates.modulus, tuple(coordinates[name] for name in everything))
+    return confirmed(models, experiments, local, everything, fixed, candidates, method, deadline)
+
+
+def _solve(experiments: Sequence[Experiment], free, prime: int, rng: random.Random, deadline: Deadline) -> Points:
     equations = [e for experiment in experiments for e in experiment.equations]
-    nonzero = [e for experiment in experiments for e in experiment.nonzero]
-    system = System(free, equations, [e for e in nonzero if not e.is_zero()], local.prime)
-    candidates = system.solve(rng, deadline)
-    return confirmed(models, experiments, local, free, fixed, candidates, "input-output equations", deadline)
+    nonzero = [e for experiment in experiments for e in experiment.nonzero if not e.is_zero()]
+    return System(free, equations, nonzero, prime).solve(rng, deadline)
 
 
 def confirmed(models, experiments, local, free, fixed, candidates: Points, method: str, deadline) -> FibreSlice:

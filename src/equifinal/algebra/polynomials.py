@@ -92,7 +92,7 @@ def grouped(polynomial: Polynomial, kept: Sequence[int]) -> dict[tuple[int, ...]
 
 def divided_out(polynomial: Polynomial, divisor: Polynomial) -> Polynomial:
     """The polynomial without any power of the divisor."""
-    if divisor.is_constant():
+    if divisor.is_constant() or polynomial.is_zero():
         return polynomial
     while True:
         quotient, remainder = divmod(polynomial, divisor)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import flint
 
-from equifinal.algebra.deadline import Deadline
+from equifinal.algebra.deadline import Deadline, OutOfTime
 from equifinal.algebra.groebner import Terms, degrevlex, echelon, groebner, without_monomial
 from equifinal.algebra.polynomials import Polynomial, Ring, mapped, ring
 from equifinal.algebra.quotient import NotFinite, Points, points_of
@@ -123,6 +123,31 @@ class System:
             except NotFinite:
                 continue
         raise NotFinite
+
+
+def determined(equations: Sequence[Polynomial], names: Sequence[str], prime: int, deadline: Deadline) -> dict[str, int]:
+    """Unknowns that have only one value at all common zeros, with that value."""
+    system = System(names, equations, [], prime)
+    try:
+        images, rows = system._linear_steps(deadline)
+        basis = groebner(rows, prime, deadline, simplify=Stripper(len(names), prime))
+    except OutOfTime:
+        return {}
+    found = {}
+    for row in basis:
+        lead = max(row, key=degrevlex)
+        if sum(lead) == 1 and all(sum(m) == 0 or m == lead for m in row):
+            found[names[lead.index(1)]] = -row.get((0,) * len(names), 0) % prime
+    solved = {names.index(name): value for name, value in found.items()}
+    for i, image in enumerate(images):
+        if image is not None and all(sum(m) == 0 or solved.keys() >= {j for j, e in enumerate(m) if e} for m in image):
+            total = 0
+            for m, c in image.items():
+                for j, e in enumerate(m):
+                    c = c * pow(solved[j], e, prime) % prime if e else c
+                total += c
+            found[names[i]] = total % prime
+    return found
 
 
 class Stripper:
