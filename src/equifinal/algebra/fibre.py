@@ -45,6 +45,7 @@ class FibreSlice:
     points: Points
     candidates: int
     method: str
+    eliminations: list[Elimination] | None = None  # for other fibres with the same coordinates fixed at the same values
 
     @property
     def degree(self) -> int:
@@ -128,7 +129,12 @@ class Experiment:
 
 
 def slice_fibre(
-    models: Sequence[Model], local: LocalAnalysis, fixed_names: Sequence[str], rng: random.Random, deadline: Deadline
+    models: Sequence[Model],
+    local: LocalAnalysis,
+    fixed_names: Sequence[str],
+    rng: random.Random,
+    deadline: Deadline,
+    eliminations: list[Elimination] | None = None,
 ) -> FibreSlice:
     """All points of the fibre with the named coordinates fixed.
 
@@ -145,7 +151,8 @@ def slice_fibre(
     while True:
         free = [name for name in local.names if name not in fixed and name not in known]
         experiments = [Experiment(model, local, i, free, fixed | known, rng) for i, model in enumerate(models)]
-        eliminations = [experiment.eliminate(deadline) for experiment in experiments]
+        if eliminations is None or known:
+            eliminations = [experiment.eliminate(deadline) for experiment in experiments]
         for experiment, elimination in zip(experiments, eliminations, strict=True):
             experiment.collect(elimination, deadline)
         if all(elimination.complete for elimination in eliminations):
@@ -172,7 +179,10 @@ def slice_fibre(
     coordinates = dict(zip(free, candidates.coordinates, strict=True))
     coordinates |= {name: flint.nmod_poly([value], local.prime) for name, value in known.items()}
     candidates = Points(local.prime, candidates.modulus, tuple(coordinates[name] for name in everything))
-    return confirmed(models, experiments, local, everything, fixed, candidates, method, deadline)
+    fibre = confirmed(models, experiments, local, everything, fixed, candidates, method, deadline)
+    if not known and all(elimination.complete for elimination in eliminations):
+        fibre.eliminations = eliminations
+    return fibre
 
 
 def _solve(experiments: Sequence[Experiment], free, prime: int, rng: random.Random, deadline: Deadline) -> Points:

@@ -31,12 +31,18 @@ def residue(value: Fraction, prime: int) -> int:
 
 
 def rational(value: int, prime: int) -> Fraction | None:
-    """The rational a/b with a^2, b^2 < p/2 that has this residue, if there is one (Wang's algorithm)."""
-    bound = int((prime // 2) ** 0.5)
+    """The simplest rational a/b with this residue, if one is simple enough to be no accident: |a| b < p / 128.
+
+    Among the convergents of Euclid's algorithm the one with the least |a| b is taken, so that large whole numbers and
+    small fractions are both recognised. A random residue passes with probability of about one in ten: what is built on the
+    answer has to be verified at another point.
+    """
     r0, r1, s0, s1 = prime, value % prime, 0, 1
-    while r1 > bound:
+    best: Fraction | None = Fraction(0) if r1 == 0 else None
+    least = prime // 128
+    while r1:
+        if r1 * abs(s1) < least:
+            least, best = r1 * abs(s1), Fraction(r1, s1)
         quotient = r0 // r1
         r0, r1, s0, s1 = r1, r0 - quotient * r1, s1, s0 - quotient * s1
-    if s1 == 0 or abs(s1) > bound:
-        return None
-    return Fraction(r1, s1)
+    return best
