@@ -30,7 +30,7 @@ def monomials_up_to(variables: Sequence[int], degree: int, n: int) -> list[Expon
 
 def gradient_rows(monomials: Sequence[Exponents], field: KernelField) -> Iterator[list[int]]:
     """For every kernel vector at every point the derivatives of all monomials along it."""
-    p = field.local.prime  # points may have more coordinates (constants) than kernel vectors, which do not move along them
+    p = field.local.prime  # points may have further coordinates, constants, along which nothing moves
     for point, kernel in zip(field.points, field.kernels, strict=True):
         values = []
         logarithmic = []
@@ -41,7 +41,7 @@ def gradient_rows(monomials: Sequence[Exponents], field: KernelField) -> Iterato
                 if e:
                     value = value * pow(point[i] if e > 0 else inverse[i], abs(e), p) % p
             values.append(value)
-            logarithmic.append([(i, e * inverse[i] % p) for i, e in enumerate(exponents) if e])
+            logarithmic.append([(i, e * inverse[i] % p) for i, e in enumerate(exponents[: len(field.local.names)]) if e])
         for row in kernel:
             yield [v * sum(row[i] * s for i, s in log) % p for v, log in zip(values, logarithmic, strict=True)]
 

@@ -79,11 +79,16 @@ def agreeing(
     inputs: Mapping[str, np.ndarray],
     target: np.ndarray,
     deadline: Deadline,
+    *,
+    all_must: bool = False,
 ) -> Points:
-    """The points whose output series equals `target`, an array (outputs, orders)."""
+    """The points whose output series equals `target`, an array (outputs, orders).
+
+    With `all_must` the comparison goes on to the last order even when one point only is left.
+    """
     while True:
         try:
-            return _agreeing(points, names, fixed, model, inputs, target, deadline)
+            return _agreeing(points, names, fixed, model, inputs, target, deadline, all_must)
         except Undefined as undefined:
             modulus = points.modulus // points.modulus.gcd(undefined.divisor)
             if modulus.degree() < 1:
@@ -91,7 +96,7 @@ def agreeing(
             points = points.restricted(modulus)
 
 
-def _agreeing(points, names, fixed, model, inputs, target, deadline) -> Points:
+def _agreeing(points, names, fixed, model, inputs, target, deadline, all_must) -> Points:
     prime = points.prime
     field = Field(prime, points.modulus)
     values = {name: c % points.modulus for name, c in zip(names, points.coordinates, strict=True)}
@@ -112,7 +117,7 @@ def _agreeing(points, names, fixed, model, inputs, target, deadline) -> Points:
                 field.modulus = field.modulus.gcd(difference)
                 if field.modulus.degree() < 1:
                     raise BadPrime
-        if field.modulus.degree() == 1:
+        if field.modulus.degree() == 1 and not all_must:
             break
         inverse = pow(k + 1, -1, prime)
         for x, i in zip(model.states, rhs, strict=True):
