@@ -12,6 +12,7 @@ import flint
 
 from equifinal.algebra.deadline import Deadline, OutOfTime
 from equifinal.algebra.fibre import FibreSlice, slice_fibre
+from equifinal.algebra.freedoms import different
 from equifinal.algebra.local import LocalAnalysis, analyse_locally, slice_coordinates
 from equifinal.algebra.membership import Constants
 from equifinal.algebra.quotient import NotFinite
@@ -91,13 +92,18 @@ def _to_know(local, fibre, generators: Generators, constants, rng, limit: Deadli
         return
     columns = [i for i in range(len(local.names)) if any(row[i] for row in local.kernel)]
     point = {n: local.point[n] for n in local.names}
-    for chosen in islice(combinations(columns, r), 40):
+    choices = list(islice(combinations(columns, r), 40))
+    if fibre is not None and fibre.degree > 1:  # one more value may be needed to choose a branch
+        several = [local.names.index(n) for n in different(fibre) if local.names.index(n) not in columns]
+        choices += [(*chosen, i) for chosen in choices[:8] for i in several[:4]]
+    for chosen in choices:
         if limit.remaining() <= 0:
             return
+        chosen, extra = chosen[:r], chosen[r:]
         minor = flint.nmod_mat(r, r, [row[i] for row in local.kernel for i in chosen], local.prime)
         if int(minor.det()) == 0:
             continue
-        names = tuple(local.names[i] for i in chosen)
+        names = tuple(local.names[i] for i in (*chosen, *extra))
         leads_to = "locally"
         if fibre is not None and generators.complete:
             try:
@@ -106,7 +112,8 @@ def _to_know(local, fibre, generators: Generators, constants, rng, limit: Deadli
                 leads_to = "globally" if points.count == 1 else "locally"
             except (OutOfTime, NotFinite, BadPrime):
                 pass
-        yield Advice("know", names, leads_to)
+        if leads_to == "globally" or not extra:
+            yield Advice("know", names, leads_to)
 
 
 def _to_measure(models, local: LocalAnalysis, fibre, rng, limit: Deadline) -> Iterator[Advice]:

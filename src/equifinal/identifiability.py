@@ -18,7 +18,7 @@ from equifinal.advice import Advice, advise
 from equifinal.algebra.deadline import Deadline, OutOfTime
 from equifinal.algebra.expressing import Expressed, express
 from equifinal.algebra.fibre import FibreSlice, slice_fibre
-from equifinal.algebra.freedoms import continuous_freedoms, exchanged
+from equifinal.algebra.freedoms import continuous_freedoms, different, exchanged
 from equifinal.algebra.generators import Search
 from equifinal.algebra.kernels import KernelField
 from equifinal.algebra.local import LocalAnalysis, analyse_locally, moving, slice_coordinates
@@ -355,7 +355,8 @@ class _Analysis:
         swapped = [n for n in self.names if status[n] == LOCALLY]
         pairs = exchanged(fibres[0], swapped) if fibres and swapped else []
         degree = fibres[0].degree if fibres else 0
-        return freedom_words(self.models, len(local.kernel), continuous, travelling, pairs, swapped, degree)
+        changing = different(fibres[0]) if fibres else []
+        return freedom_words(len(local.kernel), continuous, travelling, pairs, swapped, changing, degree)
 
     def _error_probability(self, locals_: Sequence[LocalAnalysis], fibres: Sequence[FibreSlice]) -> float:
         """Schwartz-Zippel: a minor of the Jacobian of degree N vanishes at a random point with probability at most N/p.

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from equifinal.algebra.freedoms import Freedom
 from equifinal.expression import number_text, to_text
-from equifinal.model import Model
 
 if TYPE_CHECKING:
     from equifinal.identifiability import Identifiability
@@ -24,12 +23,12 @@ def listed(words: Sequence[str]) -> str:
 
 
 def freedom_words(
-    models: Sequence[Model],
     dimension: int,
     continuous: Sequence[Freedom],
     moving: Sequence[str],
     pairs: Sequence[tuple[str, str]],
     swapped: Sequence[str],
+    changing: Sequence[str],
     degree: int,
 ) -> list[str]:
     """Scalings, shifts, swaps, and what is left of the freedom when these do not account for all of it."""
@@ -45,9 +44,9 @@ def freedom_words(
         how_many = "a curve" if left == 1 else f"{left} independent directions"
         more = "further " if explained else ""
         sentences.append(f"{listed(moving)} can move together along {more}{how_many}: nothing observable changes")
-    others = [n for n in swapped if not any(n in pair for pair in pairs)]
     for a, b in pairs:
-        rest = f", if {listed(others)} change accordingly" if others else ""
+        others = [n for n in changing if n not in (a, b)]
+        rest = f", if {listed(others)} {'change' if len(others) > 1 else 'changes'} accordingly" if others else ""
         sentences.append(f"{a} and {b} may be exchanged{rest}: nothing observable changes")
     if not pairs and swapped:
         sentences.append(f"{listed(swapped)} have several values each that give the same output ({degree} points in all)")

@@ -21,9 +21,9 @@ from equifinal.algebra.functions import monomial_expression, polynomial_expressi
 from equifinal.algebra.membership import Constants, values_at_points
 from equifinal.algebra.monomials import rational_nullspace
 from equifinal.algebra.quotient import distinct_values
-from equifinal.algebra.residues import BadPrime, random_prime, residue
+from equifinal.algebra.residues import BadPrime, random_prime, rational, residue
 from equifinal.algebra.selection import level_set
-from equifinal.expression import Expression, evaluate
+from equifinal.expression import Expression, Number, Product, evaluate
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,13 @@ class Expressed:
 
 
 def express(
-    function: Expression, generators: Sequence[Expression], names: Sequence[str], constants: Constants, deadline: Deadline
+    function: Expression,
+    generators: Sequence[Expression],
+    names: Sequence[str],
+    constants: Constants,
+    deadline: Deadline,
+    *,
+    with_formula: bool = True,
 ) -> Expressed:
     """Status of a function with respect to the field of the generators, and a formula in them."""
     rng = random.Random(1)
@@ -58,7 +64,8 @@ def express(
     free, points = level_set(generators, constants, point, fixed, prime, rng, deadline)
     if distinct_values(values_at_points(function, points, free, fixed, constants), points.modulus) > 1:
         return Expressed("locally")
-    return Expressed("globally", _formula(function, generators, names, constants, rng))
+    formula = _formula(function, generators, names, constants, rng) if with_formula and generators else None
+    return Expressed("globally", formula)
 
 
 def _complement(reduced: flint.nmod_mat, rank: int, columns: int) -> list[int]:
@@ -136,8 +143,20 @@ def _checked(candidate, function, generators, labels, names, constants, rng) -> 
         return None
     if ratios[0] == 1:
         return candidate
-    from equifinal.algebra.residues import rational
-    from equifinal.expression import Number, Product
-
     factor = rational(ratios[0], prime)
     return None if factor is None else Product((Number(factor), candidate))
+
+
+def belongs(function: Expression, generators: Sequence[Expression], names: Sequence[str], deadline: Deadline) -> bool:
+    """Whether a function is a rational function of the generators."""
+    return express(function, generators, names, {}, deadline, with_formula=False).identifiable
+
+
+def same_field(
+    left: Sequence[Expression], right: Sequence[Expression], names: Sequence[str], deadline: Deadline
+) -> tuple[list[Expression], list[Expression]]:
+    """Functions of each side that the other side does not generate; two empty lists for equal fields."""
+    return (
+        [f for f in left if not belongs(f, right, names, deadline)],
+        [f for f in right if not belongs(f, left, names, deadline)],
+    )

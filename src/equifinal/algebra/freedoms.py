@@ -74,3 +74,10 @@ def exchanged(fibre: FibreSlice, candidates: Sequence[str]) -> list[tuple[str, s
             if distinct_values(total, modulus) == 1 and distinct_values(product, modulus) == 1:
                 pairs.append((a, b))
     return pairs
+
+
+def different(fibre: FibreSlice) -> list[str]:
+    """Coordinates that are not the same at all points of the slice."""
+    modulus = fibre.points.modulus
+    coordinates = zip(fibre.free, fibre.points.coordinates, strict=True)
+    return [name for name, values in coordinates if distinct_values(values, modulus) > 1]

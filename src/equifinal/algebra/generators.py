@@ -19,7 +19,7 @@ from equifinal.algebra.ansatz import invariants, monomials_up_to
 from equifinal.algebra.deadline import Deadline, OutOfTime
 from equifinal.algebra.fibre import FibreSlice, slice_fibre
 from equifinal.algebra.functions import complexity, monomial_expression, polynomial_expression
-from equifinal.algebra.kernels import KernelField, kernel_at
+from equifinal.algebra.kernels import KernelField, kernel_at, rank_without
 from equifinal.algebra.local import moving
 from equifinal.algebra.membership import Constants, is_member, values_at_points
 from equifinal.algebra.monomials import rational_nullspace, short_lattice_basis, short_solutions, weighted_rows
@@ -58,30 +58,47 @@ class Search:
         ]
         self.swapped = [n for n in self.local.names if n not in travelling and n not in self.single]
         self.other_fibres: list[FibreSlice] = []
+        self.raw: list[Expression] | None = None
 
     def _coordinates(self) -> list[tuple[str, flint.nmod_poly]]:
         fixed = [(n, flint.nmod_poly([v], self.local.prime)) for n, v in self.fibre.fixed.items()]
         return [*zip(self.fibre.free, self.fibre.points.coordinates, strict=True), *fixed]
 
     def run(self, deadline: Deadline) -> Generators:
+        """Functions without initial values first, as many as there can be, then the others."""
         selection = Selection(self.fibre, self.rng, self.constants)
         selection.offer([Name(n) for n in self.single])
         complete = selection.rank == self.local.rank and self.fibre.degree == 1 and not self.moving
         seen: set[Expression] = set()
-        if not complete:
-            try:
-                for batch in self._batches(deadline):
-                    fresh = [c for c in batch if c not in seen]
-                    seen.update(fresh)
-                    members = sorted((c for c in fresh if self._is_member(c)), key=self._order)
-                    selection.offer(members)
-                    if selection.separate(deadline):
-                        complete = True
+        try:
+            if not complete:
+                attainable = rank_without(self.models, self.local, self.starting, self.rng, deadline)
+                for batch in self._batches_of_rates(deadline):
+                    self._offer(batch, seen, selection)
+                    complete = selection.separate(deadline)
+                    if complete or self._rank_of_rates(selection) >= attainable:
                         break
-            except OutOfTime:
-                pass
+            if not complete:
+                for batch in self._batches(deadline):
+                    self._offer(batch, seen, selection)
+                    complete = selection.separate(deadline)
+                    if complete:
+                        break
+        except OutOfTime:
+            pass
         count = selection.points.count if selection.points is not None else int(complete)
         return Generators(sorted(selection.kept, key=self._order), selection.rank, count, complete)
+
+    def _offer(self, batch: Sequence[Expression], seen: set[Expression], selection: Selection) -> None:
+        fresh = [c for c in dict.fromkeys(batch) if c not in seen]
+        seen.update(fresh)
+        selection.offer(sorted((c for c in fresh if self._is_member(c)), key=self._order))
+
+    def _rank_of_rates(self, selection: Selection) -> int:
+        rows = [row for f, row in zip(selection.kept, selection.rows, strict=False) if not set(names(f)) & self.starting]
+        if not rows:
+            return 0
+        return flint.nmod_mat(len(rows), len(rows[0]), [v for row in rows for v in row], self.local.prime).rank()
 
     def _is_member(self, expression: Expression) -> bool:
         return all(is_member(expression, fibre, self.constants) for fibre in (self.fibre, *self.witnesses))
@@ -94,32 +111,40 @@ class Search:
     # --- candidates ---
 
     def _batches(self, deadline: Deadline) -> Iterator[list[Expression]]:
-        yield self._monomials(deadline)
-        rates = [n for n in (*self.moving, *self.swapped) if n not in self.starting]
         everything = [*self.moving, *self.swapped]
-        single_rates = [n for n in self.single if n not in self.starting]
         known = list(self.constants)
-        for variables in (rates, everything):
-            yield self._polynomials(variables, 1, known, deadline)
-            yield self._polynomials(variables, 2, [], deadline)
-        yield self._polynomials(rates, 2, [*known, *single_rates], deadline)
-        yield self._polynomials(rates, 3, [], deadline)
+        yield self._monomials(self.moving, self.swapped, deadline)
+        yield self._polynomials(everything, 1, known, deadline)
+        yield self._polynomials(everything, 2, [], deadline)
         yield self._polynomials(everything, 2, [*known, *self.single], deadline)
         yield self._raw(deadline)
         yield self._polynomials(everything, 3, [], deadline)
+
+    def _batches_of_rates(self, deadline: Deadline) -> Iterator[list[Expression]]:
+        """Candidates without initial values."""
+        moving, swapped = ([n for n in group if n not in self.starting] for group in (self.moving, self.swapped))
+        single = [n for n in self.single if n not in self.starting]
+        known = list(self.constants)
+        rates = [*moving, *swapped]
+        yield self._monomials(moving, swapped, deadline)
+        yield self._polynomials(rates, 1, known, deadline)
+        yield self._polynomials(rates, 2, [], deadline)
+        yield self._polynomials(rates, 2, [*known, *single], deadline)
+        yield self._polynomials(rates, 3, [], deadline)
+        yield [c for c in self._raw(deadline) if not set(names(c)) & self.starting]
         yield self._polynomials(rates, 4, [], deadline)
 
-    def _monomials(self, deadline: Deadline) -> list[Expression]:
+    def _monomials(self, moving: Sequence[str], swapped: Sequence[str], deadline: Deadline) -> list[Expression]:
         found: list[dict[str, int]] = []
-        rates = [n for n in self.moving if n not in self.starting]
-        starts = [n for n in self.moving if n in self.starting]
-        if self.moving:
-            self.kernels.at_least(len(self.moving) + 4, deadline)
-            for group in [rates, *([*rates, s] for s in starts), self.moving]:
+        rates = [n for n in moving if n not in self.starting]
+        starts = [n for n in moving if n in self.starting]
+        if moving:
+            self.kernels.at_least(len(moving) + 4, deadline)
+            for group in [rates, *([*rates, s] for s in starts), moving]:
                 found += self._monomial_invariants(group)
         unique = list({tuple(sorted(f.items())): f for f in found}.values())
-        if self.swapped and len(self.swapped) <= 8:
-            unique += self._with_swapped(unique)
+        if swapped and len(swapped) <= 8:
+            unique += self._with_swapped(unique, swapped)
         return [monomial_expression(f) for f in unique]
 
     def _monomial_invariants(self, group: Sequence[str]) -> list[dict[str, int]]:
@@ -130,17 +155,17 @@ class Search:
             {n: e for n, e in zip(group, vector, strict=True) if e} for vector in short_lattice_basis(vectors)
         ]
 
-    def _with_swapped(self, invariant: Sequence[dict[str, int]]) -> list[dict[str, int]]:
+    def _with_swapped(self, invariant: Sequence[dict[str, int]], swapped: Sequence[str]) -> list[dict[str, int]]:
         """Monomials that become identifiable only together with coordinates that have several values."""
         found = []
-        powers = (-1, 0, 1) if len(self.swapped) <= 5 else (0, 1)
+        powers = (-1, 0, 1) if len(swapped) <= 5 else (0, 1)
         for base in [{}, *invariant]:
             if base and self._is_member(monomial_expression(base)):
                 continue
-            for exponents in product(powers, repeat=len(self.swapped)):
+            for exponents in product(powers, repeat=len(swapped)):
                 if not any(exponents) or sum(map(abs, exponents)) > 3:
                     continue
-                candidate = {**base, **{n: e for n, e in zip(self.swapped, exponents, strict=True) if e}}
+                candidate = {**base, **{n: e for n, e in zip(swapped, exponents, strict=True) if e}}
                 if self._is_member(monomial_expression(candidate)):
                     found.append(candidate)
         return found
@@ -221,7 +246,9 @@ class Search:
                 self.other_fibres.append(fibre)
 
     def _raw(self, deadline: Deadline) -> list[Expression]:
-        found: list[Expression] = []
+        if self.raw is not None:
+            return self.raw
+        self.raw = found = []
         for i, model in enumerate(self.models):
             limit = deadline.part(min(10.0, deadline.remaining() / 2))
             try:

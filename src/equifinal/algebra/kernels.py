@@ -89,3 +89,25 @@ def kernel_at(models, local: LocalAnalysis, point: dict[str, int], rng: random.R
     """The kernel at one point, or None if the point is special."""
     array = np.array([[point[name] for name in local.names]], dtype=np.int64).reshape(1, len(local.names))
     return _kernels(models, local, local.names, array, rng, deadline)[0]
+
+
+def rank_without(models, local: LocalAnalysis, excluded: set[str], rng: random.Random, deadline: Deadline) -> int:
+    """At most how many independent identifiable functions there are that do not contain the excluded coordinates.
+
+    The gradient of such a function has to vanish on the kernels for all values of the excluded coordinates at once.
+    """
+    columns = [i for i, n in enumerate(local.names) if n not in excluded]
+    if not excluded or not columns:
+        return local.rank if columns else 0
+    points = np.array(
+        [[rng.randrange(1, local.prime) if n in excluded else local.point[n] for n in local.names] for _ in range(6)],
+        dtype=np.int64,
+    )
+    try:
+        kernels = [k for k in _kernels(models, local, local.names, points, rng, deadline) if k]
+    except BadPrime:
+        return len(columns)
+    rows = [[row[i] for i in columns] for kernel in kernels for row in kernel]
+    if not rows:
+        return len(columns)
+    return len(columns) - flint.nmod_mat(len(rows), len(columns), [v for row in rows for v in row], local.prime).rank()
