@@ -24,13 +24,14 @@ from equifinal.algebra.elimination import Elimination, Eliminator, GenericPoint
 from equifinal.algebra.interpolation import Coefficients, simple_relations
 from equifinal.algebra.input_output import Signals, StartValues, relation_rows
 from equifinal.algebra.local import LocalAnalysis, lengthen, random_point
-from equifinal.algebra.polynomials import Polynomial, coefficients_in, ring
+from equifinal.algebra.polynomials import Polynomial, coefficients_in, mapped, ring
 from equifinal.algebra.quotient import NotFinite, Points
 from equifinal.algebra.series import OutputSeries
 from equifinal.algebra.solve import System, determined
 from equifinal.expression import Name
 from equifinal.model import Model
 
+FEW_SAMPLES = 40
 MAX_SAMPLES = 4000
 MAX_MONOMIALS = 1200  # of an input-output equation: so many orders of the series are needed to use all of it
 
@@ -121,7 +122,12 @@ class Experiment:
         """Equations from the simplest coefficients of input-output equations too long to write out."""
         coefficients = Coefficients(self.model, self.free, self.fixed, self.local, self.rng)
         return simple_relations(
-            coefficients, self.into, lambda orders: self.signals_to(orders, deadline), deadline, samples=samples
+            coefficients,
+            self.into,
+            lambda orders: self.signals_to(orders, deadline),
+            deadline,
+            samples=samples,
+            thorough=samples > FEW_SAMPLES,
         )
 
     def target(self, deadline: Deadline) -> np.ndarray:
@@ -146,8 +152,9 @@ def slice_fibre(
         When the equations found do not determine finitely many candidates.
     """
     fixed = {name: local.point[name] for name in fixed_names}
+    kept: list[tuple[Polynomial, tuple[str, ...]]] = []  # relations found by interpolation, with their unknowns
     known: dict[str, int] = {}  # parameters already shown to have the same value on the whole fibre
-    method, samples = "input-output equations", 40
+    method, samples = "input-output equations", FEW_SAMPLES
     while True:
         free = [name for name in local.names if name not in fixed and name not in known]
         experiments = [Experiment(model, local, i, free, fixed | known, rng) for i, model in enumerate(models)]
@@ -159,10 +166,12 @@ def slice_fibre(
             candidates = _solve(experiments, free, local.prime, rng, deadline)
             break
         method = "interpolated input-output equations"
-        relations: list[Polynomial] = []
+        relations = [substituted(r, names, known, experiments[0].into, free) for r, names in kept]
         for experiment, elimination in zip(experiments, eliminations, strict=True):
             if not elimination.complete:
                 relations += experiment.interpolate(samples, deadline)
+        kept = [(r, tuple(free)) for r in relations if not r.is_zero()]
+        relations = [r for r, _ in kept]
         found = determined(relations, free, local.prime, deadline.part(deadline.remaining() / 2))
         if found:
             known |= found
@@ -183,6 +192,12 @@ def slice_fibre(
     if not known and all(elimination.complete for elimination in eliminations):
         fibre.eliminations = eliminations
     return fibre
+
+
+def substituted(relation: Polynomial, names: Sequence[str], known: dict[str, int], into, free: Sequence[str]) -> Polynomial:
+    """A relation in earlier unknowns, with those put in that have become known."""
+    gens = dict(zip(free, into.gens(), strict=True))
+    return mapped(relation, [gens[n] if n in gens else into.constant(known[n]) for n in names], into)
 
 
 def _solve(experiments: Sequence[Experiment], free, prime: int, rng: random.Random, deadline: Deadline) -> Points:

@@ -29,7 +29,9 @@ from equifinal.model import Model
 
 Key = tuple[int, ...]
 LARGE = 10**12
-MAX_KEYS = 4000
+MAX_KEYS = 2500
+LINE = 24  # points on a line, enough for degree 10
+TRIES = 16  # pairs of coefficients with the same dependence
 DEGREES = ((1, 0), (1, 1), (2, 0), (2, 1), (1, 2), (3, 0), (2, 2), (3, 1), (4, 0), (3, 2), (3, 3), (4, 2), (4, 4))
 
 
@@ -99,8 +101,8 @@ class Ratios:
         inverse = np.array([pow(int(v), -1, self.prime) for v in base], dtype=np.int64)
         return np.stack([row * inverse % self.prime for row in moved])
 
-    def simple_pairs(self, labels: np.ndarray, most: int) -> list[tuple[tuple[int, ...], int, int]]:
-        """Pairs of coefficients whose ratio depends on few parameters: (which, coefficient, divisor), fewest first."""
+    def simple_pairs(self, labels: np.ndarray) -> dict[tuple[int, ...], list[tuple[int, int]]]:
+        """Pairs (coefficient, divisor) by the parameters their ratio depends on, fewest parameters first."""
         nearest: dict[tuple[int, ...], list[tuple[int, int]]] = {}
         for j in range(len(self.keys)):
             differs = labels != labels[:, j : j + 1]
@@ -112,11 +114,39 @@ class Ratios:
                     nearest.setdefault(which, []).append((j, int(i)))
                 if len(seen) == 4:
                     break
-        return [
-            (which, j, i)
-            for which in sorted(nearest, key=lambda w: (len(w), w))
-            for j, i in nearest[which][:most]
-        ]
+        return {which: nearest[which] for which in sorted(nearest, key=lambda w: (len(w), w))}
+
+    def line_degree(self, values: Sequence[int], abscissae: Sequence[int]) -> int | None:
+        """Degree of a function along a line, as a quotient of two polynomials of that degree; None if too high."""
+        p = self.prime
+        for degree in range(1, (len(values) - 3) // 2 + 1):
+            count = 2 * degree + 4
+            if count > len(values):
+                return None
+            rows = []
+            for s, value in zip(abscissae[:count], values, strict=False):
+                powers = [pow(s, e, p) for e in range(degree + 1)]
+                rows += [*powers, *(-value * v % p for v in powers)]
+            if flint.nmod_mat(count, 2 * degree + 2, rows, p).rank() < 2 * degree + 2:
+                return degree
+        return None
+
+    def low_degree_pairs(
+        self, labels: np.ndarray, line: np.ndarray, abscissae: Sequence[int], rng: random.Random, deadline: Deadline
+    ) -> list[tuple[int, tuple[int, ...], int, int]]:
+        """Pairs by the degree of their ratio along a line: (degree, which parameters, coefficient, divisor)."""
+        pairs = [(j, i) for j in range(len(self.keys)) for i in range(j)]
+        if len(pairs) > 1500:
+            pairs = rng.sample(pairs, 1500)
+        found = []
+        for j, i in pairs:
+            deadline.check()
+            which = tuple(np.flatnonzero(labels[:, j] != labels[:, i]).tolist())
+            values = [int(a) * pow(int(b), -1, self.prime) % self.prime for a, b in zip(line[:, j], line[:, i], strict=True)]
+            degree = self.line_degree(values, abscissae) if which else None
+            if degree is not None:
+                found.append((degree, which, j, i))
+        return sorted(found, key=lambda f: (f[0], len(f[1]), f[1:]))
 
     def fitted(
         self,
@@ -161,7 +191,7 @@ class Ratios:
 
 
 def simple_relations(
-    coefficients: Coefficients, into: Ring, signals_of_length, deadline: Deadline, *, samples: int
+    coefficients: Coefficients, into: Ring, signals_of_length, deadline: Deadline, *, samples: int, thorough: bool
 ) -> list[Polynomial]:
     """Equations for the parameters of the fibre from the simplest coefficient ratios of every input-output equation.
 
@@ -171,14 +201,19 @@ def simple_relations(
         Gives the `Signals` along the actual solution to that many orders.
     samples
         Random points for interpolation; more of them allow less simple ratios.
+    thorough
+        Look for ratios of low degree, too, not only for those that depend on few parameters.
     """
     local, prime, rng = coefficients.local, coefficients.prime, coefficients.rng
     used = [q for q in coefficients.free if any(q in names for names in _names_in_motion(coefficients.model))]
     base = {q: local.point[q] for q in coefficients.free}
     moved = [{**base, q: rng.randrange(1, prime)} for q in used]
     scattered = [random_point(coefficients.free, prime, rng) for _ in range(samples)]
+    direction = random_point(coefficients.free, prime, rng)
+    abscissae = list(range(1, LINE + 1)) if thorough else []
+    on_line = [{q: (base[q] + s * direction[q]) % prime for q in base} for s in abscissae]
     first, *rest = coefficients.at([base, *moved], deadline)
-    others = coefficients.at(scattered, deadline)
+    others = coefficients.at([*scattered, *on_line], deadline)
     relations: list[Polynomial] = []
     for e, equation in enumerate(first.equations):
         groups = grouped(equation, [])
@@ -194,19 +229,60 @@ def simple_relations(
         ratios = Ratios(keys, coefficients.free, prime, into)
         labels = ratios.dependence(rows[0], rows[1 : len(used) + 1])
         positions = [coefficients.free.index(q) for q in used]
-        for which, j, i in ratios.simple_pairs(labels, most=6):
-            deadline.check()
+        sampled = rows[len(used) + 1 : len(used) + 1 + samples]
+        if thorough:
+            line = rows[len(used) + 1 + samples :]
+            by_degree = ratios.low_degree_pairs(labels, line, abscissae, rng, deadline)
+            relations += _low_degree_relations(ratios, by_degree, positions, rows[0], sampled, scattered, deadline)
+        for which, pairs in ratios.simple_pairs(labels).items():
             which_free = tuple(positions[k] for k in which)
-            column = [int(a) * pow(int(b), -1, prime) % prime for a, b in zip(rows[len(used) + 1 :, j], rows[len(used) + 1 :, i], strict=True)]
-            for degrees in DEGREES:
-                fit = ratios.fitted(which_free, column, scattered, degrees)
-                if fit is None:
-                    continue
-                over, under = fit
-                value = int(rows[0, j]) * pow(int(rows[0, i]), -1, prime) % prime
-                relations.append(over - under * value)
-                break
+            distinct: dict[str, Polynomial] = {}
+            for j, i in rng.sample(pairs, min(len(pairs), TRIES)):
+                deadline.check()
+                column = [int(a) * pow(int(b), -1, prime) % prime for a, b in zip(sampled[:, j], sampled[:, i], strict=True)]
+                fit = next(
+                    (f for f in (ratios.fitted(which_free, column, scattered, d) for d in DEGREES) if f is not None), None
+                )
+                if fit is not None:
+                    value = int(rows[0, j]) * pow(int(rows[0, i]), -1, prime) % prime
+                    relation = fit[0] - fit[1] * value
+                    if not relation.is_zero():
+                        relation = relation / int(relation.coeffs()[0])
+                        distinct[str(relation)] = relation
+                if len(distinct) > len(which) + 1:
+                    break
+            relations += distinct.values()
     return relations
+
+
+def _low_degree_relations(ratios: Ratios, pairs, positions, base, sampled, scattered, deadline) -> list[Polynomial]:
+    """Relations from the pairs of lowest degree, a few for every set of parameters."""
+    prime = ratios.prime
+    found: dict[tuple[int, ...], dict[str, Polynomial]] = {}
+    tries = 0
+    for degree, which, j, i in pairs:
+        deadline.check()
+        distinct = found.setdefault(which, {})
+        if len(distinct) > len(which) + 1:
+            continue
+        tries += 1
+        if tries > 120:
+            break
+        column = [int(a) * pow(int(b), -1, prime) % prime for a, b in zip(sampled[:, j], sampled[:, i], strict=True)]
+        fit = ratios.fitted([positions[k] for k in which], column, scattered, (degree, degree))
+        if fit is None:
+            for lower in range(degree - 1, -1, -1):  # the solution is not unique when one degree is lower
+                fit = ratios.fitted([positions[k] for k in which], column, scattered, (degree, lower)) or ratios.fitted(
+                    [positions[k] for k in which], column, scattered, (lower, degree)
+                )
+                if fit is not None:
+                    break
+        if fit is not None:
+            relation = fit[0] - fit[1] * (int(base[j]) * pow(int(base[i]), -1, prime) % prime)
+            if not relation.is_zero():
+                relation = relation / int(relation.coeffs()[0])
+                distinct[str(relation)] = relation
+    return [relation for distinct in found.values() for relation in distinct.values()]
 
 
 def _values(equation: Polynomial, keys: Sequence[Key]) -> list[int] | None:

@@ -215,7 +215,7 @@ class OutputSeries:
     def output_jacobian(self) -> np.ndarray:
         """Array (batch, outputs * order, coordinates) of the derivatives of all output coefficients."""
         stacked = np.stack([self._full(self.tangents[i]) for i in self.outputs])
-        return stacked.reshape(-1, self.batch, self.directions).transpose(1, 0, 2)
+        return stacked.reshape(len(self.outputs) * self.order, self.batch, self.directions).transpose(1, 0, 2)
 
     def _full(self, array: np.ndarray) -> np.ndarray:
         if len(array) >= self.order:
