@@ -78,6 +78,13 @@ def polynomial_expression(names: Sequence[str], terms: Mapping[Exponents, Fracti
     return parts[0] if len(parts) == 1 else Sum(tuple(parts))
 
 
+def sum_expression(first: Mapping[str, int], second: Mapping[str, int], factor: Fraction) -> Expression:
+    """first + factor*second for two Laurent monomials, with whole coefficients."""
+    scale = Fraction(factor.denominator)
+    parts = (monomial_expression(first, scale), monomial_expression(second, factor * scale))
+    return Sum(parts)
+
+
 def quotient_expression(over: Expression, under: Expression) -> Expression:
     if isinstance(under, Number) and under.value == 1:
         return over

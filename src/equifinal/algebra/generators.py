@@ -10,7 +10,7 @@ import random
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from itertools import product
+from itertools import combinations_with_replacement, product
 from math import gcd, lcm
 
 import flint
@@ -18,14 +18,14 @@ import flint
 from equifinal.algebra.ansatz import invariants, monomials_up_to
 from equifinal.algebra.deadline import Deadline, OutOfTime
 from equifinal.algebra.fibre import FibreSlice, slice_fibre
-from equifinal.algebra.functions import complexity, monomial_expression, polynomial_expression
+from equifinal.algebra.functions import complexity, monomial_expression, polynomial_expression, sum_expression
 from equifinal.algebra.kernels import KernelField, kernel_at, rank_without
 from equifinal.algebra.local import moving
 from equifinal.algebra.membership import Constants, is_member, values_at_points
 from equifinal.algebra.monomials import rational_nullspace, short_lattice_basis, short_solutions, weighted_rows
 from equifinal.algebra.quotient import NotFinite, distinct_values
 from equifinal.algebra.raw import coefficient_ratios, lie_derivatives
-from equifinal.algebra.residues import BadPrime
+from equifinal.algebra.residues import BadPrime, rational
 from equifinal.algebra.selection import Generators, Selection
 from equifinal.expression import Expression, Name, names
 from equifinal.model import Model
@@ -114,6 +114,7 @@ class Search:
         everything = [*self.moving, *self.swapped]
         known = list(self.constants)
         yield self._monomials(self.moving, self.swapped, deadline)
+        yield self._two_terms(self.moving, self.swapped, self.single, deadline)
         yield self._polynomials(everything, 1, known, deadline)
         yield self._polynomials(everything, 2, [], deadline)
         yield self._polynomials(everything, 2, [*known, *self.single], deadline)
@@ -127,6 +128,7 @@ class Search:
         known = list(self.constants)
         rates = [*moving, *swapped]
         yield self._monomials(moving, swapped, deadline)
+        yield self._two_terms(moving, swapped, single, deadline)
         yield self._polynomials(rates, 1, known, deadline)
         yield self._polynomials(rates, 2, [], deadline)
         yield self._polynomials(rates, 2, [*known, *single], deadline)
@@ -158,7 +160,7 @@ class Search:
     def _with_swapped(self, invariant: Sequence[dict[str, int]], swapped: Sequence[str]) -> list[dict[str, int]]:
         """Monomials that become identifiable only together with coordinates that have several values."""
         found = []
-        powers = (-1, 0, 1) if len(swapped) <= 5 else (0, 1)
+        powers = (-2, -1, 0, 1, 2) if len(swapped) <= 3 else (-1, 0, 1) if len(swapped) <= 5 else (0, 1)
         for base in [{}, *invariant]:
             if base and self._is_member(monomial_expression(base)):
                 continue
@@ -169,6 +171,46 @@ class Search:
                 if self._is_member(monomial_expression(candidate)):
                     found.append(candidate)
         return found
+
+    def _two_terms(
+        self, moving: Sequence[str], swapped: Sequence[str], single: Sequence[str], deadline: Deadline
+    ) -> list[Expression]:
+        """Sums m1 + c*m2 of two monomials that have one value on all branches, though neither monomial has.
+
+        In GF(p)[z]/mu the parts of m1 and m2 without their constants must be proportional, and the factor is a simple
+        rational.
+        """
+        if not swapped or self.fibre.degree == 1:
+            return []
+        units = [{n: 1} for n in swapped]
+        for unit in self._monomial_invariants(moving) if moving else []:
+            units += [unit, {n: -e for n, e in unit.items()}]
+        products = [*units, *(_multiplied(a, b) for a, b in combinations_with_replacement(units, 2))]
+        products += [_multiplied(a, {n: 1}) for a in units[: len(swapped)] for n in single]
+        unique = list({tuple(sorted(m.items())): m for m in products if m}.values())[:400]
+        p = self.local.prime
+        groups: dict[tuple[int, ...], list[tuple[dict[str, int], int]]] = {}
+        for exponents in unique:
+            deadline.check()
+            try:
+                element = values_at_points(
+                    monomial_expression(exponents), self.fibre.points, self.fibre.free, self.fibre.fixed
+                )
+            except BadPrime:
+                continue
+            vector = [int(element[k]) for k in range(1, self.fibre.points.count)]
+            lead = next((v for v in vector if v), 0)
+            if lead:
+                inverse = pow(lead, -1, p)
+                groups.setdefault(tuple(v * inverse % p for v in vector), []).append((exponents, lead))
+        found = []
+        for group in groups.values():
+            for i, (first, a) in enumerate(group):
+                for second, b in group[:i]:
+                    factor = rational(-a * pow(b, -1, p) % p, p)
+                    if factor is not None and max(abs(factor.numerator), factor.denominator) <= 1000:
+                        found.append(sum_expression(first, second, factor))
+        return found[:500]
 
     def _polynomials(self, variables: Sequence[str], degree: int, multipliers: Sequence[str], deadline: Deadline) -> list[Expression]:
         n = len(self.names)
@@ -257,6 +299,11 @@ class Search:
                 pass
             found += lie_derivatives(model, self.local, limit)
         return found
+
+
+def _multiplied(left: dict[str, int], right: dict[str, int]) -> dict[str, int]:
+    total = {n: left.get(n, 0) + right.get(n, 0) for n in (*left, *right)}
+    return {n: e for n, e in total.items() if e}
 
 
 def _shortened(polynomials: list) -> list:

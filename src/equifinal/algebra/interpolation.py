@@ -21,7 +21,7 @@ from equifinal.algebra.deadline import Deadline, OutOfTime
 from equifinal.algebra.elimination import Elimination, Eliminator, GenericPoint
 from equifinal.algebra.input_output import Signals, monomial_series
 from equifinal.algebra.local import LocalAnalysis, random_point
-from equifinal.algebra.polynomials import Polynomial, Ring, grouped
+from equifinal.algebra.polynomials import Polynomial, Ring, grouped, value_at
 from equifinal.algebra.residues import BadPrime
 from equifinal.algebra.series import OutputSeries
 from equifinal.expression import Name
@@ -31,6 +31,9 @@ Key = tuple[int, ...]
 LARGE = 10**12
 MAX_KEYS = 2500
 LINE = 24  # points on a line, enough for degree 10
+AXIS = 12  # points along one parameter, enough for degree 4
+TRIED_PAIRS = 100
+SPARE = 6
 TRIES = 16  # pairs of coefficients with the same dependence
 DEGREES = ((1, 0), (1, 1), (2, 0), (2, 1), (1, 2), (3, 0), (2, 2), (3, 1), (4, 0), (3, 2), (3, 3), (4, 2), (4, 4))
 
@@ -154,10 +157,15 @@ class Ratios:
         values: Sequence[int],
         points: Sequence[Mapping[str, int]],
         degrees: tuple[int, int],
+        caps: Mapping[int, int] | None = None,
     ) -> tuple[Polynomial, Polynomial] | None:
-        """Numerator and denominator of at most these total degrees through the values, with points to spare."""
+        """Numerator and denominator of at most these total degrees through the values, with points to spare.
+
+        `caps` bounds the degree in each variable.
+        """
         top, bottom = (
-            [c for d in range(degree + 1) for c in combinations_with_replacement(which, d)] for degree in degrees
+            [c for d in range(degree + 1) for c in combinations_with_replacement(which, d) if _within(c, caps)]
+            for degree in degrees
         )
         width, p = len(top) + len(bottom), self.prime
         if width + 3 > len(points):
@@ -212,6 +220,8 @@ def simple_relations(
     direction = random_point(coefficients.free, prime, rng)
     abscissae = list(range(1, LINE + 1)) if thorough else []
     on_line = [{q: (base[q] + s * direction[q]) % prime for q in base} for s in abscissae]
+    if thorough:
+        on_line += [{**base, q: (base[q] + s) % prime} for q in used for s in range(1, AXIS + 1)]
     first, *rest = coefficients.at([base, *moved], deadline)
     others = coefficients.at([*scattered, *on_line], deadline)
     relations: list[Polynomial] = []
@@ -231,9 +241,11 @@ def simple_relations(
         positions = [coefficients.free.index(q) for q in used]
         sampled = rows[len(used) + 1 : len(used) + 1 + samples]
         if thorough:
-            line = rows[len(used) + 1 + samples :]
+            first_line = len(used) + 1 + samples
+            line = rows[first_line : first_line + LINE]
+            axes = [rows[first_line + LINE + k * AXIS : first_line + LINE + (k + 1) * AXIS] for k in range(len(used))]
             by_degree = ratios.low_degree_pairs(labels, line, abscissae, rng, deadline)
-            relations += _low_degree_relations(ratios, by_degree, positions, rows[0], sampled, scattered, deadline)
+            relations += _low_degree_relations(ratios, by_degree, positions, list(base.values()), rows[0], sampled, scattered, axes, deadline)
         for which, pairs in ratios.simple_pairs(labels).items():
             which_free = tuple(positions[k] for k in which)
             distinct: dict[str, Polynomial] = {}
@@ -255,34 +267,47 @@ def simple_relations(
     return relations
 
 
-def _low_degree_relations(ratios: Ratios, pairs, positions, base, sampled, scattered, deadline) -> list[Polynomial]:
-    """Relations from the pairs of lowest degree, a few for every set of parameters."""
+def _within(combination: Sequence[int], caps: Mapping[int, int] | None) -> bool:
+    return caps is None or all(combination.count(i) <= caps[i] for i in set(combination))
+
+
+def _low_degree_relations(ratios: Ratios, pairs, positions, point, base, sampled, scattered, axes, deadline) -> list[Polynomial]:
+    """Relations from the pairs of lowest degree: independent ones, and a few to spare."""
     prime = ratios.prime
-    found: dict[tuple[int, ...], dict[str, Polynomial]] = {}
-    tries = 0
-    for degree, which, j, i in pairs:
+    found: dict[str, Polynomial] = {}
+    slopes: list[list[int]] = []
+    spare, wanted = 0, len({k for _, which, _, _ in pairs for k in which})
+    for degree, which, j, i in pairs[:TRIED_PAIRS]:
         deadline.check()
-        distinct = found.setdefault(which, {})
-        if len(distinct) > len(which) + 1:
-            continue
-        tries += 1
-        if tries > 120:
+        if len(slopes) == wanted and spare >= SPARE:
             break
         column = [int(a) * pow(int(b), -1, prime) % prime for a, b in zip(sampled[:, j], sampled[:, i], strict=True)]
-        fit = ratios.fitted([positions[k] for k in which], column, scattered, (degree, degree))
+        variables = [positions[k] for k in which]
+        caps = {}
+        for k in which:
+            values = [int(a) * pow(int(b), -1, prime) % prime for a, b in zip(axes[k][:, j], axes[k][:, i], strict=True)]
+            caps[positions[k]] = ratios.line_degree(values, list(range(1, AXIS + 1))) or degree
+        fit = None
+        for lower in range(degree, -1, -1):  # the solution is not unique when one degree is lower
+            for degrees in {(degree, lower), (lower, degree)}:
+                fit = fit or ratios.fitted(variables, column, scattered, degrees, caps)
+            if fit is not None:
+                break
         if fit is None:
-            for lower in range(degree - 1, -1, -1):  # the solution is not unique when one degree is lower
-                fit = ratios.fitted([positions[k] for k in which], column, scattered, (degree, lower)) or ratios.fitted(
-                    [positions[k] for k in which], column, scattered, (lower, degree)
-                )
-                if fit is not None:
-                    break
-        if fit is not None:
-            relation = fit[0] - fit[1] * (int(base[j]) * pow(int(base[i]), -1, prime) % prime)
-            if not relation.is_zero():
-                relation = relation / int(relation.coeffs()[0])
-                distinct[str(relation)] = relation
-    return [relation for distinct in found.values() for relation in distinct.values()]
+            continue
+        relation = fit[0] - fit[1] * (int(base[j]) * pow(int(base[i]), -1, prime) % prime)
+        if relation.is_zero() or str(relation) in found:
+            continue
+        row = [value_at(relation.derivative(k), point) for k in range(len(ratios.free))]
+        trial = [*slopes, row]
+        if flint.nmod_mat(len(trial), len(row), [v for r in trial for v in r], prime).rank() > len(slopes):
+            slopes = trial
+        elif spare < SPARE:
+            spare += 1
+        else:
+            continue
+        found[str(relation)] = relation
+    return list(found.values())
 
 
 def _values(equation: Polynomial, keys: Sequence[Key]) -> list[int] | None:
