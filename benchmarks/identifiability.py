@@ -1,4 +1,5 @@
-"""Identifiability over the shared collection of models with known answers: right, wrong or not finished, and how fast.
+"""Identifiability over the shared collection of models with known answers: right, wrong or not finished, and
+how fast.
 
     uv run python benchmarks/identifiability.py [words in model names ...]
 
@@ -30,7 +31,9 @@ def collection() -> list[dict[str, Any]]:
     folder = Path(os.environ.get("EQUIFINAL_SHARED", root.parent / "shared"))
     path = folder / "identifiability" / "models.json"
     if not path.exists():
-        sys.exit(f"{path} is not there; set EQUIFINAL_SHARED to the folder that contains identifiability/models.json")
+        sys.exit(
+            f"{path} is not there; set EQUIFINAL_SHARED to the folder that contains identifiability/models.json"
+        )
     return json.loads(path.read_text())["models"]
 
 
@@ -91,7 +94,9 @@ def main() -> None:
         counts = {v: n for (f, v), n in sorted(verdicts.items()) if f == family}
         if counts:
             print(f"{family:9} " + ", ".join(f"{v} {n}" for v, n in counts.items()))
-    print(f"median {statistics.median(seconds):.3f} s, longest {max(seconds):.1f} s, all {sum(seconds):.0f} s")
+    print(
+        f"median {statistics.median(seconds):.3f} s, longest {max(seconds):.1f} s, all {sum(seconds):.0f} s"
+    )
 
 
 if __name__ == "__main__":

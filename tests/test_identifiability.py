@@ -39,7 +39,8 @@ def assert_field(result: Identifiability, model: Model, functions: list[str]) ->
     assert not missing, f"not found: {[to_text(f) for f in missing]}"
 
 
-# --- the zoo ----------------------------------------------------------------------------------------------------------
+# --- the zoo
+# ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("entry", ZOO, ids=lambda e: e.name)
@@ -48,7 +49,10 @@ def test_zoo(entry):
     result = analyse(model)
     assert_field(result, model, entry.functions)
     assert result.fibre_degree == entry.degree
-    assert all((word == "globally") == (name in entry.functions) or word == "globally" for name, word in result.parameters.items())
+    assert all(
+        (word == "globally") == (name in entry.functions) or word == "globally"
+        for name, word in result.parameters.items()
+    )
     assert result.certificate["moved_along_fibre"] in (True, None)
     if result.fibre_dimension or result.fibre_degree > 1:
         assert result.certificate["moved_along_fibre"] is True
@@ -59,7 +63,8 @@ def test_zoo_is_large():
     assert len({entry.name for entry in ZOO}) == len(ZOO) >= 30
 
 
-# --- named cases ------------------------------------------------------------------------------------------------------
+# --- named cases
+# ------------------------------------------------------------------------------------------------------
 
 
 def test_si_reads_like_the_paper():
@@ -91,7 +96,9 @@ def test_hiv_swap():
 
 def test_quantities_of_interest():
     model = Model.parse(
-        HIV.replace(";", "\n"), ["V"], quantities={"burst": "N*lam*delta", "virions": "N", "rate": "c", "both": "c + delta"}
+        HIV.replace(";", "\n"),
+        ["V"],
+        quantities={"burst": "N*lam*delta", "virions": "N", "rate": "c", "both": "c + delta"},
     )
     result = analyse(model)
     assert result.quantities == {"burst": "globally", "virions": "not", "rate": "locally", "both": "globally"}
@@ -104,7 +111,8 @@ def test_unidentifiable_quantity_in_the_output_map():
     assert_field(result, model, ["k", "(a + b)*x_0"])
 
 
-# --- several experiments ----------------------------------------------------------------------------------------------
+# --- several experiments
+# ----------------------------------------------------------------------------------------------
 
 
 def test_two_experiments_determine_more_than_one():
@@ -128,12 +136,18 @@ def test_experiments_with_their_own_initial_values():
     assert set(result.parameters.values()) == {"globally"}
 
 
-# --- expressing -------------------------------------------------------------------------------------------------------
+# --- expressing
+# -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("function", "status"),
-    [("beta*rho*I0^2", "globally"), ("gamma/beta - N", "not"), ("beta*N - gamma + beta*I0", "globally"), ("7", "globally")],
+    [
+        ("beta*rho*I0^2", "globally"),
+        ("gamma/beta - N", "not"),
+        ("beta*N - gamma + beta*I0", "globally"),
+        ("7", "globally"),
+    ],
 )
 def test_expresses(function, status):
     model = known("SI of the paper").model
@@ -145,7 +159,9 @@ def test_expresses(function, status):
         labels = {f"xi{j + 1}": c for j, c in enumerate(result.combinations)}
         constants = {name: Number(value) for name, value in model.constants.items()}
         written = substitute(substitute(answer.formula, labels), constants)
-        difference = parse_expression(f"({to_text(written)}) - ({to_text(substitute(parse_expression(function), constants))})")
+        difference = parse_expression(
+            f"({to_text(written)}) - ({to_text(substitute(parse_expression(function), constants))})"
+        )
         extra, missing = same_field([difference], [], model.parameters, Deadline(5))
         assert not extra  # the difference is a constant ...
         assert not missing
@@ -160,7 +176,8 @@ def test_expresses_says_locally():
     assert analyse(known("square of a rate").model).expresses("a").status == "locally"
 
 
-# --- advice -----------------------------------------------------------------------------------------------------------
+# --- advice
+# -----------------------------------------------------------------------------------------------------------
 
 
 def test_advice_single_additions():
@@ -177,7 +194,9 @@ def test_advice_is_true():
     for advice in analyse(entry.model).advice:
         if advice.kind == "know":
             model = Model.parse(
-                entry.equations.replace(";", "\n"), ["y"], constants={n: 3 for n in advice.names if not n.endswith("_0")}
+                entry.equations.replace(";", "\n"),
+                ["y"],
+                constants={n: 3 for n in advice.names if not n.endswith("_0")},
             ).vary(initial={n[:-2]: "3" for n in advice.names if n.endswith("_0")})
         else:
             model = Model.parse(entry.equations.replace(";", "\n"), ["y", *advice.names])
@@ -188,7 +207,8 @@ def test_no_advice_where_none_is_needed():
     assert analyse(known("van der Pol").model).advice == ()
 
 
-# --- seeds, storage, time, errors ---------------------------------------------------------------------------------------
+# --- seeds, storage, time, errors
+# ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("entry", ZOO[::2][:20], ids=lambda e: e.name)
@@ -206,14 +226,23 @@ def test_verdicts_do_not_depend_on_the_seed(entry):
 def test_verdicts_do_not_depend_on_many_seeds(entry):
     model = entry.model
     results = [analyse(model, seed=seed) for seed in range(20)]
-    assert len({json.dumps([r.parameters, r.fibre_dimension, r.fibre_degree, r.complete]) for r in results}) == 1
+    assert (
+        len({json.dumps([r.parameters, r.fibre_dimension, r.fibre_degree, r.complete]) for r in results}) == 1
+    )
 
 
 def test_json_round_trip():
     result = analyse(known("HIV, all initial values unknown").model)
     data = json.loads(json.dumps(result.to_json()))
     assert Identifiability.from_json(data) == result
-    assert {"parameters", "quantities", "combinations", "fibre_dimension", "fibre_degree", "scope"} <= data.keys()
+    assert {
+        "parameters",
+        "quantities",
+        "combinations",
+        "fibre_dimension",
+        "fibre_degree",
+        "scope",
+    } <= data.keys()
     assert {"error_probability", "seconds", "advice"} <= data.keys()
     with pytest.raises(IdentifiabilityError):
         Identifiability.from_json({"parameters": {}})
@@ -221,10 +250,10 @@ def test_json_round_trip():
 
 def test_time_limit_is_honoured_and_labelled():
     model = Model.parse(
-        """x0' = (-ka*n*x0 - ka*kc*a1*x0 + ka*kc*a1*x1 - ka*a1*x0^2 + ka*a1*x0*x1 - kc*a1*x0*x2 + kc*a1*x1*x2)/(ka*kc + ka*x0 + kc*x2)
-        x1' = a2*x0 - a2*x1
-        x2' = (ka*kc*b1*x3 - ka*kc*b1*x2 + ka*b1*x0*x3 - ka*b1*x0*x2 - n*kc*x2 + kc*b1*x3*x2 - kc*b1*x2^2)/(ka*kc + ka*x0 + kc*x2)
-        x3' = -b2*x3 + b2*x2""",
+        """x0' = (-ka*n*x0 - ka*kc*a1*x0 + ka*kc*a1*x1 - ka*a1*x0^2 + ka*a1*x0*x1 - kc*a1*x0*x2 +
+        kc*a1*x1*x2)/(ka*kc + ka*x0 + kc*x2) x1' = a2*x0 - a2*x1 x2' = (ka*kc*b1*x3 - ka*kc*b1*x2 +
+        ka*b1*x0*x3 - ka*b1*x0*x2 - n*kc*x2 + kc*b1*x3*x2 - kc*b1*x2^2)/(ka*kc + ka*x0 + kc*x2) x3' = -b2*x3 +
+        b2*x2""",
         ["x0"],
     )
     began = time.monotonic()
@@ -269,9 +298,12 @@ def test_names_in_any_script():
     assert_field(analyse(model), model, ["λ", "ρ*ξ_0"])
 
 
-# --- the shared collection ----------------------------------------------------------------------------------------------
+# --- the shared collection
+# ----------------------------------------------------------------------------------------------
 
-_spec = importlib.util.spec_from_file_location("benchmark_identifiability", ROOT / "benchmarks" / "identifiability.py")
+_spec = importlib.util.spec_from_file_location(
+    "benchmark_identifiability", ROOT / "benchmarks" / "identifiability.py"
+)
 assert _spec is not None
 assert _spec.loader is not None
 benchmark = importlib.util.module_from_spec(_spec)

@@ -1,7 +1,8 @@
 """Models from the literature with answers that were derived by hand or are classical, as functions of theta.
 
-`identifiable` generates the field of globally identifiable functions, initial values included; `degree` is the least
-number of points of a fibre that agree in r coordinates. How each answer is obtained is said in `why`.
+`identifiable` generates the field of globally identifiable functions, initial values included; `degree` is
+the least number of points of a fibre that agree in r coordinates. How each answer is obtained is said in
+`why`.
 """
 
 from __future__ import annotations
@@ -48,9 +49,27 @@ ZOO = [
         "I' = (beta*N - gamma)*I - beta*I^2 is logistic; y obeys it with beta/rho, and y(0) = rho*I0",
         constants={"N": 10000},
     ),
-    Known("SIS, I observed, N unknown", "I' = b*(N - I)*I - g*I", "I", "b, b*N - g, I_0", "logistic: two rates and the start"),
-    Known("SIR, I observed", SIR, "I", "b, g, S_0, I_0", "I'/I = b*S - g and S'/S = -b*I give (I'/I)' = -b*I*(I'/I + g)"),
-    Known("SIR, a share of I observed", SIR + "; y = k*I", "y", "g, b/k, k*I_0, k*S_0", "scaling of S and I by a, b and k by 1/a"),
+    Known(
+        "SIS, I observed, N unknown",
+        "I' = b*(N - I)*I - g*I",
+        "I",
+        "b, b*N - g, I_0",
+        "logistic: two rates and the start",
+    ),
+    Known(
+        "SIR, I observed",
+        SIR,
+        "I",
+        "b, g, S_0, I_0",
+        "I'/I = b*S - g and S'/S = -b*I give (I'/I)' = -b*I*(I'/I + g)",
+    ),
+    Known(
+        "SIR, a share of I observed",
+        SIR + "; y = k*I",
+        "y",
+        "g, b/k, k*I_0, k*S_0",
+        "scaling of S and I by a, b and k by 1/a",
+    ),
     Known(
         "SIR with known N",
         SIR + "; S(0) = N - I0; I(0) = I0; y = k*I",
@@ -105,7 +124,13 @@ ZOO = [
         "beta, c, delta, rho, lam*N",
         "T, U, lam scale against N, and so does the start; U(0) = 0 breaks the swap of c and delta",
     ),
-    Known("HIV from known numbers", HIV + "; T(0) = 1000; U(0) = 0; V(0) = 50", "V", "beta, c, delta, rho, lam, N", "T(0) fixes the scale"),
+    Known(
+        "HIV from known numbers",
+        HIV + "; T(0) = 1000; U(0) = 0; V(0) = 50",
+        "V",
+        "beta, c, delta, rho, lam, N",
+        "T(0) fixes the scale",
+    ),
     Known(
         "HIV, all initial values unknown",
         HIV,
@@ -127,7 +152,9 @@ ZOO = [
     Known("Lotka-Volterra, both observed", LV, "x z", "a, b, c, d, x_0, z_0", "linear regression"),
     Known("Lotka-Volterra, predator absent", LV + "; z(0) = 0", "x", "a, x_0", "x = x_0*exp(a*t)"),
     Known("logistic growth", "x' = r*x*(1 - x/K)", "x", "r, K, x_0", "regression of x'/x on x"),
-    Known("logistic growth on an unknown scale", "x' = r*x*(1 - x/K); y = s*x", "y", "r, s*K, s*x_0", "scaling"),
+    Known(
+        "logistic growth on an unknown scale", "x' = r*x*(1 - x/K); y = s*x", "y", "r, s*K, s*x_0", "scaling"
+    ),
     Known(
         "competition, one species observed",
         "x' = x*(r1 - a11*x - a12*z); z' = z*(r2 - a21*x - a22*z)",
@@ -136,7 +163,14 @@ ZOO = [
         "z scales against a12 and a22",
     ),
     # --- pharmacokinetics ---
-    Known("bolus, one compartment", "x' = -k*x; x(0) = D; y = x/V", "y", "k, V", "y = D/V*exp(-k*t)", constants={"D": 100}),
+    Known(
+        "bolus, one compartment",
+        "x' = -k*x; x(0) = D; y = x/V",
+        "y",
+        "k, V",
+        "y = D/V*exp(-k*t)",
+        constants={"D": 100},
+    ),
     Known(
         "flip-flop absorption",
         "A' = -ka*A; C' = ka*A - ke*C; A(0) = D; C(0) = 0; y = C/V",
@@ -161,10 +195,29 @@ ZOO = [
         "coefficients of the transfer function, and y'(0)",
         inputs="u",
     ),
-    Known("chain of two, start unknown", CHAIN, "x2", "k1 + k2, k1*k2, x2_0, k1*(x1_0 + x2_0)", "symmetric in the rates", degree=2),
-    Known("chain of two, first empty", CHAIN + "; x1(0) = 0", "x2", "k2, x2_0", "x1 stays 0; the Wronskian is degenerate"),
+    Known(
+        "chain of two, start unknown",
+        CHAIN,
+        "x2",
+        "k1 + k2, k1*k2, x2_0, k1*(x1_0 + x2_0)",
+        "symmetric in the rates",
+        degree=2,
+    ),
+    Known(
+        "chain of two, first empty",
+        CHAIN + "; x1(0) = 0",
+        "x2",
+        "k2, x2_0",
+        "x1 stays 0; the Wronskian is degenerate",
+    ),
     Known("Michaelis-Menten", "x' = -Vm*x/(Km + x)", "x", "Vm, Km, x_0", "1/x' is linear in 1/x"),
-    Known("Michaelis-Menten on an unknown scale", "x' = -Vm*x/(Km + x); y = s*x", "y", "s*Vm, s*Km, s*x_0", "scaling"),
+    Known(
+        "Michaelis-Menten on an unknown scale",
+        "x' = -Vm*x/(Km + x); y = s*x",
+        "y",
+        "s*Vm, s*Km, s*x_0",
+        "scaling",
+    ),
     Known(
         "Michaelis-Menten and a linear way out",
         "x' = -Vm*x/(Km + x) - k*x; y = s*x",
@@ -183,8 +236,21 @@ ZOO = [
     ),
     Known("gene expression at rest", "m' = a - d*m; m(0) = a/d", "m", "a/d", "m does not change"),
     # --- mechanics and dynamics ---
-    Known("driven oscillator", "x' = v; v' = (u - c*v - k*x)/m", "x", "m, c, k, x_0, v_0", "m*x'' + c*x' + k*x = u", inputs="u"),
-    Known("free oscillator", "x' = v; v' = (-c*v - k*x)/m", "x", "c/m, k/m, x_0, v_0", "only ratios without a force"),
+    Known(
+        "driven oscillator",
+        "x' = v; v' = (u - c*v - k*x)/m",
+        "x",
+        "m, c, k, x_0, v_0",
+        "m*x'' + c*x' + k*x = u",
+        inputs="u",
+    ),
+    Known(
+        "free oscillator",
+        "x' = v; v' = (-c*v - k*x)/m",
+        "x",
+        "c/m, k/m, x_0, v_0",
+        "only ratios without a force",
+    ),
     Known("van der Pol", "x' = v; v' = mu*(1 - x^2)*v - x", "x", "mu, x_0, v_0", "regression"),
     Known(
         "FitzHugh-Nagumo, voltage observed",
@@ -201,13 +267,40 @@ ZOO = [
         "y and z are rational in x, x', x''; the input-output equation has coefficients s, b*(1+s), b*s*(1-r)",
     ),
     # --- small and odd ---
-    Known("sum of exponentials", "x1' = a*x1; x2' = b*x2; y = x1 + x2", "y", "a + b, a*b, x1_0 + x2_0, a*x1_0 + b*x2_0", "symmetric", degree=2),
-    Known("sum of exponentials, one absent", "x1' = a*x1; x2' = b*x2; x2(0) = 0; y = x1 + x2", "y", "a, x1_0", "y = x1"),
+    Known(
+        "sum of exponentials",
+        "x1' = a*x1; x2' = b*x2; y = x1 + x2",
+        "y",
+        "a + b, a*b, x1_0 + x2_0, a*x1_0 + b*x2_0",
+        "symmetric",
+        degree=2,
+    ),
+    Known(
+        "sum of exponentials, one absent",
+        "x1' = a*x1; x2' = b*x2; x2(0) = 0; y = x1 + x2",
+        "y",
+        "a, x1_0",
+        "y = x1",
+    ),
     Known("entering at third order", "S' = 1 + a*S^2; S(0) = 0", "S", "a", "S = t + a*t^3/3 + ..."),
     Known("product of rates", "x' = -a*b*x", "x", "a*b, x_0", "only the product enters"),
     Known("square of a rate", "x' = -a^2*x", "x", "a^2, x_0", "the sign of a does not matter", degree=2),
     Known("two worlds", "x' = -k*x; z' = -m*z", "x", "k, x_0", "z is not seen"),
     Known("circle", "x' = 0*x; z' = 0*z; y = x^2 + z^2", "y", "x_0^2 + z_0^2", "nothing moves", degree=2),
-    Known("large known number", "I' = b*(N - I)*I - g*I; y = s*I", "y", "b*123456789 - g, b/s, s*I_0", "as the SI model", constants={"N": 123456789}),
-    Known("small known number", "x' = p*e - k*x; x(0) = 0; y = s*x", "y", "k, p*s", "y' = e*p*s - k*y", constants={"e": "1e-5"}),
+    Known(
+        "large known number",
+        "I' = b*(N - I)*I - g*I; y = s*I",
+        "y",
+        "b*123456789 - g, b/s, s*I_0",
+        "as the SI model",
+        constants={"N": 123456789},
+    ),
+    Known(
+        "small known number",
+        "x' = p*e - k*x; x(0) = 0; y = s*x",
+        "y",
+        "k, p*s",
+        "y' = e*p*s - k*y",
+        constants={"e": "1e-5"},
+    ),
 ]

@@ -46,7 +46,11 @@ class Advice:
         what = " and ".join(self.names)
         verb = "Knowing" if self.kind == "know" else "Measuring"
         also = "" if self.kind == "know" else " as well"
-        result = "everything identifiable" if self.leads_to == "globally" else "everything identifiable up to finitely many alternatives"
+        result = (
+            "everything identifiable"
+            if self.leads_to == "globally"
+            else "everything identifiable up to finitely many alternatives"
+        )
         return f"{verb} {what}{also} would make {result}."
 
     def to_json(self) -> dict[str, Any]:

@@ -1,8 +1,8 @@
 """What ideal data could determine: exact structural identifiability with the model's real initial values.
 
-`analyse` answers for every parameter, unknown initial value and quantity of interest whether it is globally, locally or
-not identifiable, and gives simple generators of the field of all identifiable functions. ``docs/identifiability.md``
-explains the method.
+`analyse` answers for every parameter, unknown initial value and quantity of interest whether it is globally,
+locally or not identifiable, and gives simple generators of the field of all identifiable functions.
+``docs/identifiability.md`` explains the method.
 """
 
 from __future__ import annotations
@@ -42,13 +42,15 @@ class Identifiability:
     Attributes
     ----------
     parameters, quantities
-        ``"globally"``, ``"locally"`` or ``"not"`` for every coordinate of theta and every quantity of interest. When
-        `scope` is ``"local"``, ``"locally"`` means identifiable at least locally.
+        ``"globally"``, ``"locally"`` or ``"not"`` for every coordinate of theta and every quantity of
+        interest. When `scope` is ``"local"``, ``"locally"`` means identifiable at least locally.
     alternatives
-        How many (complex) values a locally identifiable coordinate or quantity may have; only where known and above 1.
+        How many (complex) values a locally identifiable coordinate or quantity may have; only where known and
+        above 1.
     combinations
-        Generators of the field of globally identifiable functions, simplest first, those without initial values
-        before the others. When `complete` is false they are identifiable but may not generate everything.
+        Generators of the field of globally identifiable functions, simplest first, those without initial
+        values before the others. When `complete` is false they are identifiable but may not generate
+        everything.
     constants
         Known numbers that `combinations` contain by name.
     fibre_dimension
@@ -93,20 +95,27 @@ class Identifiability:
         Returns
         -------
         Expressed
-            ``status`` as for parameters, and ``formula`` (or None) in the names xi1, xi2, ... of `combinations`.
+            ``status`` as for parameters, and ``formula`` (or None) in the names xi1, xi2, ... of
+            `combinations`.
         """
         expression = parse_expression(function) if isinstance(function, str) else function
         for name in names(expression):
             if name not in self.parameters and name not in self.constants:
-                raise IdentifiabilityError(f"'{name}' is neither a parameter nor a named constant of the analysis")
+                raise IdentifiabilityError(
+                    f"'{name}' is neither a parameter nor a named constant of the analysis"
+                )
         if not self.complete:
             raise IdentifiabilityError(
                 "the combinations are not known to be complete, so membership cannot be decided; give the analysis more time"
             )
         try:
-            return express(expression, self.combinations, tuple(self.parameters), self.constants, Deadline(time_limit))
+            return express(
+                expression, self.combinations, tuple(self.parameters), self.constants, Deadline(time_limit)
+            )
         except (OutOfTime, NotFinite, BadPrime):
-            raise IdentifiabilityError(f"could not decide within {time_limit:g} s whether {to_text(expression)} is identifiable") from None
+            raise IdentifiabilityError(
+                f"could not decide within {time_limit:g} s whether {to_text(expression)} is identifiable"
+            ) from None
 
     def to_json(self) -> dict[str, Any]:
         """Plain data; combinations in the model language."""
@@ -168,7 +177,9 @@ def analyse(models: Model | Sequence[Model], *, time_limit: float = 60.0, seed: 
     IdentifiabilityError
         When a model has no power series at its initial values, or the arguments are not models.
     """
-    experiments = (models,) if isinstance(models, Model) else tuple(models) if isinstance(models, Sequence) else ()
+    experiments = (
+        (models,) if isinstance(models, Model) else tuple(models) if isinstance(models, Sequence) else ()
+    )
     if not experiments or not all(isinstance(model, Model) for model in experiments):
         raise IdentifiabilityError("analyse needs a Model, or a list of Models")
     if not time_limit > 0:
@@ -189,7 +200,9 @@ class _Analysis:
         self.constants = {
             name: value
             for name, value in first.items()
-            if value not in (0, 1) and name not in self.names and all(m.constants.get(name) == value for m in models)
+            if value not in (0, 1)
+            and name not in self.names
+            and all(m.constants.get(name) == value for m in models)
         }
 
     def run(self) -> Identifiability:
@@ -207,13 +220,23 @@ class _Analysis:
         degree = self._degree(fibres, generators)
         certificate = self._certificate(locals_, fibres, generators)
         freedoms = self._freedoms(local, fibres, status)
-        advice = advise(self.models, local, fibres[0] if fibres else None, generators, self.constants, self.rng, self.deadline)
+        advice = advise(
+            self.models,
+            local,
+            fibres[0] if fibres else None,
+            generators,
+            self.constants,
+            self.rng,
+            self.deadline,
+        )
         return Identifiability(
             parameters=status,
             quantities={name: word for name, (word, _) in quantities.items()},
             alternatives=counts,
             combinations=tuple(generators.functions),
-            constants={n: v for n, v in self.constants.items() if any(n in names(g) for g in generators.functions)},
+            constants={
+                n: v for n, v in self.constants.items() if any(n in names(g) for g in generators.functions)
+            },
             fibre_dimension=len(local.kernel),
             fibre_degree=degree,
             scope="global" if fibres else "local",
@@ -244,11 +267,15 @@ class _Analysis:
             ) from None
         except OutOfTime:
             if not found:
-                raise IdentifiabilityError(f"the local analysis did not finish within {self.time_limit:g} s") from None
+                raise IdentifiabilityError(
+                    f"the local analysis did not finish within {self.time_limit:g} s"
+                ) from None
         return found
 
     def _preference(self) -> list[str]:
-        """Which coordinates to fix first when a fibre is sliced: observation parameters, rates, initial values."""
+        """Which coordinates to fix first when a fibre is sliced: observation parameters, rates, initial
+        values.
+        """
         seen = {n for m in self.models for e in m.observed for n in names(e)}
         rates = {n for m in self.models for e in m.rhs for n in names(e)}
         return sorted(self.names, key=lambda n: 0 if n in seen else 1 if n in rates else 2)
@@ -263,7 +290,11 @@ class _Analysis:
                 break
             limit = self.deadline.part(self.deadline.remaining() * (0.8 if not found else 0.3))
             try:
-                found.append(slice_fibre(self.models, local, slice_coordinates(local, self._preference()), self.rng, limit))
+                found.append(
+                    slice_fibre(
+                        self.models, local, slice_coordinates(local, self._preference()), self.rng, limit
+                    )
+                )
             except (OutOfTime, NotFinite, BadPrime):
                 continue
         if len(found) == 2 and found[0].degree != found[1].degree:
@@ -298,7 +329,9 @@ class _Analysis:
         plain = Search(self.models, fibres, {}, self.rng).run(limit)  # the constants may have special values
         return plain if plain.complete or len(plain.functions) > len(named.functions) else named
 
-    def _status(self, expression: Expression, local: LocalAnalysis, fibres: Sequence[FibreSlice]) -> tuple[str, int]:
+    def _status(
+        self, expression: Expression, local: LocalAnalysis, fibres: Sequence[FibreSlice]
+    ) -> tuple[str, int]:
         try:
             if not is_invariant(expression, local):
                 return NOT, 0
@@ -322,7 +355,9 @@ class _Analysis:
             return 0
         degree = fibres[0].degree
         if degree > 1 and generators.complete and fibres[0].local.kernel:
-            degree = smallest_degree(generators.functions, self.constants, fibres[0], self.rng, self.deadline.part(2.0))
+            degree = smallest_degree(
+                generators.functions, self.constants, fibres[0], self.rng, self.deadline.part(2.0)
+            )
         return degree
 
     def _certificate(self, locals_, fibres, generators) -> dict[str, Any]:
@@ -330,7 +365,14 @@ class _Analysis:
         probable = ["rank is at most d - r", "fibre degree", "membership of each combination"]
         moved = None
         if fibres and generators.complete and (fibres[0].local.kernel or fibres[0].degree > 1):
-            moved = moves_along_fibre(self.models, generators.functions, self.constants, fibres[0], self.rng, self.deadline.part(5.0))
+            moved = moves_along_fibre(
+                self.models,
+                generators.functions,
+                self.constants,
+                fibres[0],
+                self.rng,
+                self.deadline.part(5.0),
+            )
         return {
             "method": fibres[0].method if fibres else "power series, local only",
             "primes": [local.prime for local in locals_],
@@ -342,7 +384,9 @@ class _Analysis:
             "probable": probable if fibres else probable[:1],
         }
 
-    def _freedoms(self, local: LocalAnalysis, fibres: Sequence[FibreSlice], status: Mapping[str, str]) -> list[str]:
+    def _freedoms(
+        self, local: LocalAnalysis, fibres: Sequence[FibreSlice], status: Mapping[str, str]
+    ) -> list[str]:
         travelling = [n for n in self.names if n in moving(local)]
         continuous = []
         if travelling:
@@ -359,13 +403,16 @@ class _Analysis:
         return freedom_words(len(local.kernel), continuous, travelling, pairs, swapped, changing, degree)
 
     def _error_probability(self, locals_: Sequence[LocalAnalysis], fibres: Sequence[FibreSlice]) -> float:
-        """Schwartz-Zippel: a minor of the Jacobian of degree N vanishes at a random point with probability at most N/p.
+        """Schwartz-Zippel: a minor of the Jacobian of degree N vanishes at a random point with probability at
+        most N/p.
 
-        A coefficient of order k has degree at most (2k + 1) h, h the largest degree of an equation; a minor of size q
-        has at most q times that. The two local analyses are independent; the degree of the fibre is compared at two
-        points where time allows, else it rests on one.
+        A coefficient of order k has degree at most (2k + 1) h, h the largest degree of an equation; a minor
+        of size q has at most q times that. The two local analyses are independent; the degree of the fibre is
+        compared at two points where time allows, else it rests on one.
         """
-        height = max((_degree_bound(e) for m in self.models for e in (*m.rhs, *m.observed, *m.start)), default=1)
+        height = max(
+            (_degree_bound(e) for m in self.models for e in (*m.rhs, *m.observed, *m.start)), default=1
+        )
         bound = 1.0
         for local in locals_:
             minor = max(local.rank, 1) * (2 * local.order + 1) * max(height, 1)
@@ -386,7 +433,11 @@ def _degree_bound(expression: Expression) -> int:
         case Name(_):
             return 1
         case Sum(parts) | Product(parts):
-            return sum(_degree_bound(part) for part in parts) if _has_division(expression) or isinstance(expression, Product) else max(map(_degree_bound, parts))
+            return (
+                sum(_degree_bound(part) for part in parts)
+                if _has_division(expression) or isinstance(expression, Product)
+                else max(map(_degree_bound, parts))
+            )
         case Power(base, exponent):
             return _degree_bound(base) * abs(exponent)
     return 0

@@ -43,13 +43,21 @@ def freedom_words(
         left = dimension - explained
         how_many = "a curve" if left == 1 else f"{left} independent directions"
         more = "further " if explained else ""
-        sentences.append(f"{listed(moving)} can move together along {more}{how_many}: nothing observable changes")
+        sentences.append(
+            f"{listed(moving)} can move together along {more}{how_many}: nothing observable changes"
+        )
     for a, b in pairs:
         others = [n for n in changing if n not in (a, b)]
-        rest = f", if {listed(others)} {'change' if len(others) > 1 else 'changes'} accordingly" if others else ""
+        rest = (
+            f", if {listed(others)} {'change' if len(others) > 1 else 'changes'} accordingly"
+            if others
+            else ""
+        )
         sentences.append(f"{a} and {b} may be exchanged{rest}: nothing observable changes")
     if not pairs and swapped:
-        sentences.append(f"{listed(swapped)} have several values each that give the same output ({degree} points in all)")
+        sentences.append(
+            f"{listed(swapped)} have several values each that give the same output ({degree} points in all)"
+        )
     return sentences
 
 

@@ -1,8 +1,10 @@
-r"""Polynomial invariants of low degree: an ansatz with unknown rational coefficients and exact linear algebra.
+r"""Polynomial invariants of low degree: an ansatz with unknown rational coefficients and exact linear
+algebra.
 
-:math:`f = \sum_m a_m m(\theta)` is constant along fibres if and only if :math:`\sum_m a_m \nabla m\cdot k = 0` for all kernel vectors
-at all points: linear equations for the :math:`a_m` with entries modulo a prime, solved there, and lifted to rationals.
-Monomials are ordered by simplicity, so that each solution is its leading monomial expressed in the simplest others.
+:math:`f = \sum_m a_m m(\theta)` is constant along fibres if and only if :math:`\sum_m a_m \nabla m\cdot k =
+0` for all kernel vectors at all points: linear equations for the :math:`a_m` with entries modulo a prime,
+solved there, and lifted to rationals. Monomials are ordered by simplicity, so that each solution is its
+leading monomial expressed in the simplest others.
 """
 
 from __future__ import annotations
@@ -41,9 +43,13 @@ def gradient_rows(monomials: Sequence[Exponents], field: KernelField) -> Iterato
                 if e:
                     value = value * pow(point[i] if e > 0 else inverse[i], abs(e), p) % p
             values.append(value)
-            logarithmic.append([(i, e * inverse[i] % p) for i, e in enumerate(exponents[: len(field.local.names)]) if e])
+            logarithmic.append(
+                [(i, e * inverse[i] % p) for i, e in enumerate(exponents[: len(field.local.names)]) if e]
+            )
         for row in kernel:
-            yield [v * sum(row[i] * s for i, s in log) % p for v, log in zip(values, logarithmic, strict=True)]
+            yield [
+                v * sum(row[i] * s for i, s in log) % p for v, log in zip(values, logarithmic, strict=True)
+            ]
 
 
 def invariants(monomials: Sequence[Exponents], field: KernelField) -> list[dict[Exponents, Fraction]]:
@@ -55,6 +61,4 @@ def invariants(monomials: Sequence[Exponents], field: KernelField) -> list[dict[
     if not rows:
         return [{m: Fraction(1)} for m in monomials]
     solutions = rational_nullspace(rows, len(monomials), field.local.prime)
-    return [
-        {m: c for m, c in zip(monomials, solution, strict=True) if c} for solution in solutions
-    ]
+    return [{m: c for m, c in zip(monomials, solution, strict=True) if c} for solution in solutions]

@@ -1,9 +1,9 @@
 r"""Which of finitely many candidate points really give the same output: the series at all of them at once.
 
-Candidates are `Points`, coordinates in GF(p)[z]/mu. The output series is computed with coefficients in that ring; the
-difference to the output at theta* is a polynomial in z that vanishes exactly at those candidates which agree, so mu is
-replaced by its greatest common divisor with each difference in turn. What is left is the fibre, to the order of
-the series; candidates at which the model is undefined at time 0 fall out as well.
+Candidates are `Points`, coordinates in GF(p)[z]/mu. The output series is computed with coefficients in that
+ring; the difference to the output at theta* is a polynomial in z that vanishes exactly at those candidates
+which agree, so mu is replaced by its greatest common divisor with each difference in turn. What is left is
+the fibre, to the order of the series; candidates at which the model is undefined at time 0 fall out as well.
 """
 
 from __future__ import annotations
@@ -48,7 +48,12 @@ class Field:
         return inverse % self.modulus
 
 
-def evaluate_at(expressions: Sequence[Expression], constants: Mapping[str, Fraction], values: Mapping[str, flint.nmod_poly], field: Field) -> list:
+def evaluate_at(
+    expressions: Sequence[Expression],
+    constants: Mapping[str, Fraction],
+    values: Mapping[str, flint.nmod_poly],
+    field: Field,
+) -> list:
     """Values of expressions at all points."""
     program = Program()
     roots = program.record(expressions, constants)
@@ -105,12 +110,17 @@ def _agreeing(points, names, fixed, model, inputs, target, deadline, all_must) -
     rhs = program.record(model.rhs, model.constants)
     outputs = program.record(model.observed, model.constants)
     steps = _needed(program, [*rhs, *outputs])
-    states = {x: [v] for x, v in zip(model.states, evaluate_at(model.start, model.constants, values, field), strict=True)}
+    states = {
+        x: [v]
+        for x, v in zip(model.states, evaluate_at(model.start, model.constants, values, field), strict=True)
+    }
     series: dict[int, list] = {i: [] for i in steps}
     for k in range(target.shape[1]):
         deadline.check()
         for i in steps:
-            series[i].append(_coefficient(program.steps[i], series, series[i], states, model, values, inputs, k, field))
+            series[i].append(
+                _coefficient(program.steps[i], series, series[i], states, model, values, inputs, k, field)
+            )
         for output, i in enumerate(outputs):
             difference = (series[i][k] - int(target[output, k])) % field.modulus
             if not difference.is_zero():
@@ -125,7 +135,9 @@ def _agreeing(points, names, fixed, model, inputs, target, deadline, all_must) -
     return points.restricted(field.modulus)
 
 
-def _coefficient(step: Step, series, own, states, model, values, inputs, k: int, field: Field) -> flint.nmod_poly:
+def _coefficient(
+    step: Step, series, own, states, model, values, inputs, k: int, field: Field
+) -> flint.nmod_poly:
     """The k-th coefficient of a step, from earlier ones."""
     modulus = field.modulus
     match step.kind:

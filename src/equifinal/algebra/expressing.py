@@ -1,8 +1,8 @@
 r"""Writing an identifiable function in terms of generators, where that is easy.
 
-A Laurent monomial in the generators is found from logarithmic gradients, :math:`\nabla\log f = \sum_j e_j \nabla\log\xi_j`; a
-polynomial of degree at most two from values at random points. Both are linear systems modulo a prime, lifted to
-rationals and checked at a fresh point modulo another prime.
+A Laurent monomial in the generators is found from logarithmic gradients, :math:`\nabla\log f = \sum_j e_j
+\nabla\log\xi_j`; a polynomial of degree at most two from values at random points. Both are linear systems
+modulo a prime, lifted to rationals and checked at a fresh point modulo another prime.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ from equifinal.expression import Expression, Number, Product, evaluate
 
 @dataclass(frozen=True)
 class Expressed:
-    """Whether a function is identifiable, and how it is written in the combinations xi1, xi2, ... if that is easy."""
+    """Whether a function is identifiable, and how it is written in the combinations xi1, xi2, ... if that is
+    easy.
+    """
 
     status: str
     formula: Expression | None = None
@@ -81,7 +83,11 @@ def _complement(reduced: flint.nmod_mat, rank: int, columns: int) -> list[int]:
 def _formula(function, generators, names, constants, rng: random.Random) -> Expression | None:
     labels = [f"xi{j + 1}" for j in range(len(generators))]
     prime = random_prime(rng)
-    monomials = [c for d in range(3 if len(labels) <= 12 else 2) for c in combinations_with_replacement(range(len(labels)), d)]
+    monomials = [
+        c
+        for d in range(3 if len(labels) <= 12 else 2)
+        for c in combinations_with_replacement(range(len(labels)), d)
+    ]
     count = len(monomials) + 6
     points = np.array([[rng.randrange(1, prime) for _ in names] for _ in range(count)], dtype=np.int64)
     try:
@@ -91,7 +97,11 @@ def _formula(function, generators, names, constants, rng: random.Random) -> Expr
     rows = []
     for b in range(6):
         for i in range(len(names)):
-            scaled = [int(slopes[j, b, i]) * pow(int(values[j, b]), -1, prime) % prime for j in range(len(values)) if values[j, b]]
+            scaled = [
+                int(slopes[j, b, i]) * pow(int(values[j, b]), -1, prime) % prime
+                for j in range(len(values))
+                if values[j, b]
+            ]
             if len(scaled) == len(values):
                 rows.append(scaled)
     candidates: list[Expression] = []
@@ -127,7 +137,9 @@ def _formula(function, generators, names, constants, rng: random.Random) -> Expr
 
 
 def _checked(candidate, function, generators, labels, names, constants, rng) -> Expression | None:
-    """The candidate, times a constant if needed, if it agrees with the function at fresh points modulo a new prime."""
+    """The candidate, times a constant if needed, if it agrees with the function at fresh points modulo a new
+    prime.
+    """
     prime = random_prime(rng)
     points = np.array([[rng.randrange(1, prime) for _ in names] for _ in range(3)], dtype=np.int64)
     try:
@@ -147,7 +159,9 @@ def _checked(candidate, function, generators, labels, names, constants, rng) -> 
     return None if factor is None else Product((Number(factor), candidate))
 
 
-def belongs(function: Expression, generators: Sequence[Expression], names: Sequence[str], deadline: Deadline) -> bool:
+def belongs(
+    function: Expression, generators: Sequence[Expression], names: Sequence[str], deadline: Deadline
+) -> bool:
     """Whether a function is a rational function of the generators."""
     return express(function, generators, names, {}, deadline, with_formula=False).identifiable
 

@@ -1,12 +1,13 @@
-r"""The fibre through a random point: every parameter vector with the same output, sliced to finitely many points.
+r"""The fibre through a random point: every parameter vector with the same output, sliced to finitely many
+points.
 
 1. The local analysis gives r and the coordinates that may be fixed.
 2. Elimination gives equations which hold on the whole fibre (never more than that).
 3. Their zeros are finitely many candidates.
 4. The output series at the candidates tells which of them are on the fibre.
 
-Steps 2 and 3 can only produce too many candidates, and step 4 removes exactly those whose output differs. No Wronskian
-condition and no assumption on the initial values is needed.
+Steps 2 and 3 can only produce too many candidates, and step 4 removes exactly those whose output differs. No
+Wronskian condition and no assumption on the initial values is needed.
 """
 
 from __future__ import annotations
@@ -20,17 +21,18 @@ import numpy as np
 
 from equifinal.algebra.conjugates import agreeing
 from equifinal.algebra.deadline import Deadline, OutOfTime
-from equifinal.algebra.elimination import Elimination, Eliminator, GenericPoint
-from equifinal.algebra.interpolation import Coefficients, simple_relations
+from equifinal.algebra.elimination import Elimination, Eliminator, GenericPoint, best_elimination
 from equifinal.algebra.input_output import Signals, StartValues, relation_rows
+from equifinal.algebra.interpolation import Coefficients, simple_relations
 from equifinal.algebra.local import LocalAnalysis, lengthen, random_point
-from equifinal.algebra.polynomials import Polynomial, coefficients_in, mapped, ring
+from equifinal.algebra.polynomials import Polynomial, coefficients_in, mapped, ring, value_at
 from equifinal.algebra.quotient import NotFinite, Points
 from equifinal.algebra.series import OutputSeries
 from equifinal.algebra.solve import System, determined
 from equifinal.expression import Name
 from equifinal.model import Model
 
+STAGES = (60, 250, 1000)  # terms of the equations used first
 FEW_SAMPLES = 40
 MAX_SAMPLES = 4000
 MAX_MONOMIALS = 1200  # of an input-output equation: so many orders of the series are needed to use all of it
@@ -46,14 +48,18 @@ class FibreSlice:
     points: Points
     candidates: int
     method: str
-    eliminations: list[Elimination] | None = None  # for other fibres with the same coordinates fixed at the same values
+    eliminations: list[Elimination] | None = (
+        None  # for other fibres with the same coordinates fixed at the same values
+    )
 
     @property
     def degree(self) -> int:
         return self.points.count
 
 
-def generic_solution(model: Model, local: LocalAnalysis, rng: random.Random, signals: dict[str, np.ndarray]) -> GenericPoint:
+def generic_solution(
+    model: Model, local: LocalAnalysis, rng: random.Random, signals: dict[str, np.ndarray]
+) -> GenericPoint:
     """A solution through a random state, for telling true factors from extraneous ones."""
     prime = local.prime
     states = random_point(model.states, prime, rng)
@@ -68,10 +74,14 @@ def generic_solution(model: Model, local: LocalAnalysis, rng: random.Random, sig
     return GenericPoint(states, local.point, outputs | signals, prime)
 
 
-def output_series(model: Model, local: LocalAnalysis, signals: dict[str, np.ndarray], orders: int, rng, deadline) -> np.ndarray:
+def output_series(
+    model: Model, local: LocalAnalysis, signals: dict[str, np.ndarray], orders: int, rng, deadline
+) -> np.ndarray:
     """Taylor coefficients of the outputs at the point, array (outputs, orders)."""
     lengthen(signals, orders, local.prime, rng)
-    array = np.array([[local.point[name] for name in local.names]], dtype=np.int64).reshape(1, len(local.names))
+    array = np.array([[local.point[name] for name in local.names]], dtype=np.int64).reshape(
+        1, len(local.names)
+    )
     run = OutputSeries(model, local.names, array, signals, local.prime, tangents=False)
     run.extend(orders, deadline)
     return run.output_coefficients()[:, :, 0]
@@ -80,20 +90,36 @@ def output_series(model: Model, local: LocalAnalysis, signals: dict[str, np.ndar
 class Experiment:
     """Equations for the fibre from one experiment."""
 
-    def __init__(self, model: Model, local: LocalAnalysis, index: int, free: Sequence[str], fixed: dict[str, int], rng: random.Random):
+    def __init__(
+        self,
+        model: Model,
+        local: LocalAnalysis,
+        index: int,
+        free: Sequence[str],
+        fixed: dict[str, int],
+        rng: random.Random,
+    ):
         self.model, self.local, self.rng = model, local, rng
         self.signals, self.free, self.fixed = local.inputs[index], list(free), fixed
         self.equations: list[Polynomial] = []
         self.nonzero: list[Polynomial] = []
         self.into = ring(free, local.prime)
 
-    def eliminate(self, deadline: Deadline) -> Elimination:
+    def eliminate(self, whole: Deadline) -> Elimination:
+        deadline = whole.part(min(6.0, whole.remaining() / 6))
         lengthen(self.signals, len(self.model.states) + 4, self.local.prime, self.rng)
         generic = generic_solution(self.model, self.local, self.rng, self.signals)
-        return Eliminator(self.model, self.free, self.fixed, self.local.prime, generic, deadline).run()
+        return best_elimination(
+            lambda order: Eliminator(
+                self.model, self.free, self.fixed, self.local.prime, generic, deadline, order=order
+            ),
+            self.rng,
+        )
 
     def signals_to(self, orders: int, deadline: Deadline) -> Signals:
-        """Inputs and outputs along the solution, with all derivatives known to at least `orders` coefficients."""
+        """Inputs and outputs along the solution, with all derivatives known to at least `orders`
+        coefficients.
+        """
         length = orders + len(self.model.states) + 2
         series = output_series(self.model, self.local, self.signals, length, self.rng, deadline)
         coefficients = {y: series[i] for i, y in enumerate(self.model.outputs)}
@@ -101,7 +127,10 @@ class Experiment:
 
     def collect(self, elimination: Elimination, deadline: Deadline) -> None:
         """Equations from the input-output equations and from the links at time 0."""
-        sizes = [len({tuple(m[i] for i in elimination.jets.values()) for m in e.monoms()}) for e in elimination.equations]
+        sizes = [
+            len({tuple(m[i] for i in elimination.jets.values()) for m in e.monoms()})
+            for e in elimination.equations
+        ]
         orders = min(max([self.local.order, *sizes]) + 4, MAX_MONOMIALS)
         signals = self.signals_to(orders, deadline)
         if elimination.parameters:
@@ -152,12 +181,16 @@ def slice_fibre(
         When the equations found do not determine finitely many candidates.
     """
     fixed = {name: local.point[name] for name in fixed_names}
-    kept: list[tuple[Polynomial, tuple[str, ...]]] = []  # relations found by interpolation, with their unknowns
+    kept: list[
+        tuple[Polynomial, tuple[str, ...]]
+    ] = []  # relations found by interpolation, with their unknowns
     known: dict[str, int] = {}  # parameters already shown to have the same value on the whole fibre
     method, samples = "input-output equations", FEW_SAMPLES
     while True:
         free = [name for name in local.names if name not in fixed and name not in known]
-        experiments = [Experiment(model, local, i, free, fixed | known, rng) for i, model in enumerate(models)]
+        experiments = [
+            Experiment(model, local, i, free, fixed | known, rng) for i, model in enumerate(models)
+        ]
         if eliminations is None or known:
             eliminations = [experiment.eliminate(deadline) for experiment in experiments]
         for experiment, elimination in zip(experiments, eliminations, strict=True):
@@ -178,7 +211,9 @@ def slice_fibre(
             continue
         try:
             experiments[0].equations += relations
-            candidates = _solve(experiments, free, local.prime, rng, deadline.part(min(5.0, deadline.remaining() / 2)))
+            candidates = _solve(
+                experiments, free, local.prime, rng, deadline.part(min(5.0, deadline.remaining() / 2))
+            )
             break
         except (NotFinite, OutOfTime):
             samples *= 3
@@ -194,25 +229,53 @@ def slice_fibre(
     return fibre
 
 
-def substituted(relation: Polynomial, names: Sequence[str], known: dict[str, int], into, free: Sequence[str]) -> Polynomial:
+def substituted(
+    relation: Polynomial, names: Sequence[str], known: dict[str, int], into, free: Sequence[str]
+) -> Polynomial:
     """A relation in earlier unknowns, with those put in that have become known."""
     gens = dict(zip(free, into.gens(), strict=True))
     return mapped(relation, [gens[n] if n in gens else into.constant(known[n]) for n in names], into)
 
 
-def _solve(experiments: Sequence[Experiment], free, prime: int, rng: random.Random, deadline: Deadline) -> Points:
+def isolated(equations: Sequence[Polynomial], point: Sequence[int], prime: int) -> bool:
+    """Whether the Jacobian has full rank at the point, so that no curve of solutions goes through it."""
+    rows = [[value_at(e.derivative(i), point) for i in range(len(point))] for e in equations if not e.is_zero()]
+    if not point:
+        return True
+    return bool(rows) and flint.nmod_mat(len(rows), len(point), [v for r in rows for v in r], prime).rank() == len(point)
+
+
+def _solve(
+    experiments: Sequence[Experiment], free: Sequence[str], prime: int, rng: random.Random, deadline: Deadline
+) -> Points:
+    """Candidates from the shortest equations that leave only finitely many; the series tells which are true."""
     equations = [e for experiment in experiments for e in experiment.equations]
     nonzero = [e for experiment in experiments for e in experiment.nonzero if not e.is_zero()]
-    return System(free, equations, nonzero, prime).solve(rng, deadline)
+    longest = max(map(len, equations), default=0)
+    for most in [*(m for m in STAGES if 2 * m < longest), longest]:
+        chosen = [e for e in equations if len(e) <= most]
+        limit = deadline if most == longest else deadline.part(deadline.remaining() / 3)
+        try:
+            if not isolated(chosen, [experiments[0].local.point[n] for n in free], prime):
+                raise NotFinite
+            return System(free, chosen, nonzero, prime).solve(rng, limit)
+        except (NotFinite, OutOfTime):
+            if most == longest:
+                raise
+    raise NotFinite
 
 
-def confirmed(models, experiments, local, free, fixed, candidates: Points, method: str, deadline) -> FibreSlice:
+def confirmed(
+    models, experiments, local, free, fixed, candidates: Points, method: str, deadline
+) -> FibreSlice:
     """Keep the candidates whose outputs agree."""
     points = candidates
     for model, experiment in zip(models, experiments, strict=True):
         if points.count == 1:
             break
-        points = agreeing(points, free, fixed, model, experiment.signals, experiment.target(deadline), deadline)
+        points = agreeing(
+            points, free, fixed, model, experiment.signals, experiment.target(deadline), deadline
+        )
     return FibreSlice(local, tuple(free), fixed, points, candidates.count, method)
 
 

@@ -1,7 +1,8 @@
 r"""The freedoms of a fibre in words: scalings, shifts and swaps that leave every output unchanged.
 
-A scaling :math:`\theta_i \to a^{w_i}\theta_i` leaves the output unchanged if and only if :math:`(w_i\theta_i)` lies in the kernel at
-every point, a shift :math:`\theta_i \to \theta_i + a w_i` if and only if :math:`(w_i)` does; both are rational linear systems for w.
+A scaling :math:`\theta_i \to a^{w_i}\theta_i` leaves the output unchanged if and only if
+:math:`(w_i\theta_i)` lies in the kernel at every point, a shift :math:`\theta_i \to \theta_i + a w_i` if and
+only if :math:`(w_i)` does; both are rational linear systems for w.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ from equifinal.algebra.quotient import distinct_values
 
 @dataclass(frozen=True)
 class Freedom:
-    """A one-parameter family of changes that no output shows: ``scaling`` or ``shift``, with whole-number weights."""
+    """A one-parameter family of changes that no output shows: ``scaling`` or ``shift``, with whole-number
+    weights.
+    """
 
     kind: str
     weights: dict[str, int]

@@ -1,7 +1,8 @@
 r"""Simple generators of the field of identifiable functions: candidates from simple to long.
 
-Coordinates that are identifiable themselves, Laurent monomials, polynomials of low degree, raw generators. Each
-candidate is tested for membership at every fibre at hand; `Selection` decides which are kept and when they suffice.
+Coordinates that are identifiable themselves, Laurent monomials, polynomials of low degree, raw generators.
+Each candidate is tested for membership at every fibre at hand; `Selection` decides which are kept and when
+they suffice.
 """
 
 from __future__ import annotations
@@ -22,7 +23,12 @@ from equifinal.algebra.functions import complexity, monomial_expression, polynom
 from equifinal.algebra.kernels import KernelField, kernel_at, rank_without
 from equifinal.algebra.local import moving
 from equifinal.algebra.membership import Constants, is_member, values_at_points
-from equifinal.algebra.monomials import rational_nullspace, short_lattice_basis, short_solutions, weighted_rows
+from equifinal.algebra.monomials import (
+    rational_nullspace,
+    short_lattice_basis,
+    short_solutions,
+    weighted_rows,
+)
 from equifinal.algebra.quotient import NotFinite, distinct_values
 from equifinal.algebra.raw import coefficient_ratios, lie_derivatives
 from equifinal.algebra.residues import BadPrime, rational
@@ -37,12 +43,15 @@ class Search:
     Parameters
     ----------
     fibres
-        The fibre to work with, and others (at other primes) at which every generator must be a member as well.
+        The fibre to work with, and others (at other primes) at which every generator must be a member as
+        well.
     constants
         Named constants with the same value in all models; generators may contain them by name.
     """
 
-    def __init__(self, models: Sequence[Model], fibres: Sequence[FibreSlice], constants: Constants, rng: random.Random):
+    def __init__(
+        self, models: Sequence[Model], fibres: Sequence[FibreSlice], constants: Constants, rng: random.Random
+    ):
         self.models, self.rng, self.constants = list(models), rng, constants
         self.fibre, *self.witnesses = fibres
         self.local = fibre_local = self.fibre.local
@@ -50,11 +59,15 @@ class Search:
         self.names = self.kernels.names
         fibre = self.fibre
         names_in_motion = {n for m in models for e in (*m.rhs, *m.observed) for n in names(e)}
-        self.starting = {n for n in self.local.names if n not in names_in_motion}  # initial values and the like
+        self.starting = {
+            n for n in self.local.names if n not in names_in_motion
+        }  # initial values and the like
         travelling = moving(self.local)
         self.moving = [n for n in self.local.names if n in travelling]
         self.single = [
-            n for n, c in self._coordinates() if n not in travelling and distinct_values(c, fibre.points.modulus) == 1
+            n
+            for n, c in self._coordinates()
+            if n not in travelling and distinct_values(c, fibre.points.modulus) == 1
         ]
         self.swapped = [n for n in self.local.names if n not in travelling and n not in self.single]
         self.other_fibres: list[FibreSlice] = []
@@ -95,10 +108,16 @@ class Search:
         selection.offer(sorted((c for c in fresh if self._is_member(c)), key=self._order))
 
     def _rank_of_rates(self, selection: Selection) -> int:
-        rows = [row for f, row in zip(selection.kept, selection.rows, strict=False) if not set(names(f)) & self.starting]
+        rows = [
+            row
+            for f, row in zip(selection.kept, selection.rows, strict=False)
+            if not set(names(f)) & self.starting
+        ]
         if not rows:
             return 0
-        return flint.nmod_mat(len(rows), len(rows[0]), [v for row in rows for v in row], self.local.prime).rank()
+        return flint.nmod_mat(
+            len(rows), len(rows[0]), [v for row in rows for v in row], self.local.prime
+        ).rank()
 
     def _is_member(self, expression: Expression) -> bool:
         return all(is_member(expression, fibre, self.constants) for fibre in (self.fibre, *self.witnesses))
@@ -123,7 +142,9 @@ class Search:
 
     def _batches_of_rates(self, deadline: Deadline) -> Iterator[list[Expression]]:
         """Candidates without initial values."""
-        moving, swapped = ([n for n in group if n not in self.starting] for group in (self.moving, self.swapped))
+        moving, swapped = (
+            [n for n in group if n not in self.starting] for group in (self.moving, self.swapped)
+        )
         single = [n for n in self.single if n not in self.starting]
         known = list(self.constants)
         rates = [*moving, *swapped]
@@ -136,7 +157,9 @@ class Search:
         yield [c for c in self._raw(deadline) if not set(names(c)) & self.starting]
         yield self._polynomials(rates, 4, [], deadline)
 
-    def _monomials(self, moving: Sequence[str], swapped: Sequence[str], deadline: Deadline) -> list[Expression]:
+    def _monomials(
+        self, moving: Sequence[str], swapped: Sequence[str], deadline: Deadline
+    ) -> list[Expression]:
         found: list[dict[str, int]] = []
         rates = [n for n in moving if n not in self.starting]
         starts = [n for n in moving if n in self.starting]
@@ -157,7 +180,9 @@ class Search:
             {n: e for n, e in zip(group, vector, strict=True) if e} for vector in short_lattice_basis(vectors)
         ]
 
-    def _with_swapped(self, invariant: Sequence[dict[str, int]], swapped: Sequence[str]) -> list[dict[str, int]]:
+    def _with_swapped(
+        self, invariant: Sequence[dict[str, int]], swapped: Sequence[str]
+    ) -> list[dict[str, int]]:
         """Monomials that become identifiable only together with coordinates that have several values."""
         found = []
         powers = (-2, -1, 0, 1, 2) if len(swapped) <= 3 else (-1, 0, 1) if len(swapped) <= 5 else (0, 1)
@@ -177,8 +202,8 @@ class Search:
     ) -> list[Expression]:
         """Sums m1 + c*m2 of two monomials that have one value on all branches, though neither monomial has.
 
-        In GF(p)[z]/mu the parts of m1 and m2 without their constants must be proportional, and the factor is a simple
-        rational.
+        In GF(p)[z]/mu the parts of m1 and m2 without their constants must be proportional, and the factor is
+        a simple rational.
         """
         if not swapped or self.fibre.degree == 1:
             return []
@@ -212,13 +237,17 @@ class Search:
                         found.append(sum_expression(first, second, factor))
         return found[:500]
 
-    def _polynomials(self, variables: Sequence[str], degree: int, multipliers: Sequence[str], deadline: Deadline) -> list[Expression]:
+    def _polynomials(
+        self, variables: Sequence[str], degree: int, multipliers: Sequence[str], deadline: Deadline
+    ) -> list[Expression]:
         n = len(self.names)
         indices = [self.names.index(v) for v in variables]
         monomials = monomials_up_to(indices, degree, n)
         for multiplier in multipliers:
             i = self.names.index(multiplier)
-            monomials += [tuple(e + (j == i) for j, e in enumerate(m)) for m in monomials_up_to(indices, degree, n)]
+            monomials += [
+                tuple(e + (j == i) for j, e in enumerate(m)) for m in monomials_up_to(indices, degree, n)
+            ]
         monomials.sort(key=lambda m: (sum(m), max(m), tuple(-e for e in m)))
         r = len(self.local.kernel)
         if not monomials or len(monomials) > 350:
@@ -234,10 +263,11 @@ class Search:
         return [polynomial_expression(self.names, terms) for terms in _shortened(short)]
 
     def _constant(self, polynomials: list, deadline: Deadline) -> list:
-        """The combinations of invariant polynomials that have one value only on whole fibres, branches included.
+        """The combinations of invariant polynomials that have one value only on whole fibres, branches
+        included.
 
-        One fibre gives D - 1 linear conditions modulo p. Small integer solutions of a few such conditions are found by
-        LLL; each is checked for membership by the caller and at one more fibre here.
+        One fibre gives D - 1 linear conditions modulo p. Small integer solutions of a few such conditions are
+        found by LLL; each is checked for membership by the caller and at one more fibre here.
         """
         bits = self.local.prime.bit_length() - 1
         needed = (8 * len(polynomials)) // (bits * (self.fibre.degree - 1)) + 1
@@ -260,7 +290,9 @@ class Search:
                     for m, value in terms.items():
                         total[m] = total.get(m, 0) + c * value
             terms = {m: c for m, c in total.items() if c}
-            if terms and is_member(polynomial_expression(self.names, terms), self.other_fibres[-1], self.constants):
+            if terms and is_member(
+                polynomial_expression(self.names, terms), self.other_fibres[-1], self.constants
+            ):
                 found.append(terms)
         return found
 

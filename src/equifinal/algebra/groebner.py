@@ -1,9 +1,10 @@
 r"""Groebner bases modulo a prime by linear algebra (the F4 idea of Faugere, J. Pure Appl. Algebra 139, 1999).
 
-S-polynomials of one degree are reduced together: they, and the multiples of basis elements that reduce them, become the
-rows of a matrix over GF(p), whose reduced echelon form flint computes. Fibre ideals are over-determined and have few
-zeros, so that two preparations settle most of them before any S-polynomial is formed: one echelon form of the
-generators themselves, and the elimination of every variable in which some generator is linear and constant-free.
+S-polynomials of one degree are reduced together: they, and the multiples of basis elements that reduce them,
+become the rows of a matrix over GF(p), whose reduced echelon form flint computes. Fibre ideals are
+over-determined and have few zeros, so that two preparations settle most of them before any S-polynomial is
+formed: one echelon form of the generators themselves, and the elimination of every variable in which some
+generator is linear and constant-free.
 """
 
 from __future__ import annotations
@@ -37,8 +38,12 @@ def divides(a: Monomial, b: Monomial) -> bool:
     return all(map(le, a, b))
 
 
-def echelon(rows: Sequence[Terms], prime: int, key: Callable[[Monomial], tuple], deadline: Deadline) -> list[Terms]:
-    """The reduced echelon form of polynomials as rows over their monomials, largest first; zero rows dropped."""
+def echelon(
+    rows: Sequence[Terms], prime: int, key: Callable[[Monomial], tuple], deadline: Deadline
+) -> list[Terms]:
+    """The reduced echelon form of polynomials as rows over their monomials, largest first; zero rows
+    dropped.
+    """
     columns = sorted({monomial for row in rows for monomial in row}, key=key, reverse=True)
     if len(rows) * len(columns) > MAX_ENTRIES:
         raise OutOfTime
@@ -59,7 +64,9 @@ def echelon(rows: Sequence[Terms], prime: int, key: Callable[[Monomial], tuple],
 
 
 class Basis:
-    """A Groebner basis under construction: monic polynomials with their leading monomials, and critical pairs."""
+    """A Groebner basis under construction: monic polynomials with their leading monomials, and critical
+    pairs.
+    """
 
     def __init__(self, prime: int, key: Callable[[Monomial], tuple]):
         self.prime, self.key = prime, key
@@ -144,8 +151,8 @@ def groebner(
 ) -> list[Terms]:
     """The reduced Groebner basis of the ideal generated, as monic polynomials.
 
-    `simplify` may divide a new element by factors that vanish at none of the zeros looked for (returning the same object
-    if there is none): the ideal then grows, but keeps those zeros.
+    `simplify` may divide a new element by factors that vanish at none of the zeros looked for (returning the
+    same object if there is none): the ideal then grows, but keeps those zeros.
 
     Raises
     ------

@@ -1,11 +1,12 @@
 r"""From input-output equations and links to equations for the parameters that give the same output.
 
-Let :math:`P = \sum_j c_j(\theta)\, m_j(y, y', \dots, u, u', \dots)` be an input-output equation and :math:`y^*` the output at
-:math:`\theta^*`. A parameter with the same output satisfies :math:`\sum_j c_j(\theta)\, m_j^*(t) = 0` at all times. The rows
-of the echelon form of the matrix of Taylor coefficients of the :math:`m_j^*` therefore give equations for :math:`\theta`
-which hold on the whole fibre, *whatever the rank of that matrix*. When only one relation is left among the
-:math:`m_j^*` (the Wronskian test) they say that the ratios of the :math:`c_j` are identifiable; when more are left, as for
-degenerate initial values, they say exactly as much as this one experiment does.
+Let :math:`P = \sum_j c_j(\theta)\, m_j(y, y', \dots, u, u', \dots)` be an input-output equation and
+:math:`y^*` the output at :math:`\theta^*`. A parameter with the same output satisfies :math:`\sum_j
+c_j(\theta)\, m_j^*(t) = 0` at all times. The rows of the echelon form of the matrix of Taylor coefficients of
+the :math:`m_j^*` therefore give equations for :math:`\theta` which hold on the whole fibre, *whatever the
+rank of that matrix*. When only one relation is left among the :math:`m_j^*` (the Wronskian test) they say
+that the ratios of the :math:`c_j` are identifiable; when more are left, as for degenerate initial values,
+they say exactly as much as this one experiment does.
 """
 
 from __future__ import annotations
@@ -17,9 +18,13 @@ import numpy as np
 
 from equifinal.algebra.deadline import Deadline
 from equifinal.algebra.elimination import Elimination
-from equifinal.algebra.polynomials import Polynomial, Ratio, Ring, grouped, to_ratio
+from equifinal.algebra.polynomials import Polynomial, Ratio, Ring, grouped, ring, to_ratio
 from equifinal.expression import Expression
 from equifinal.model import Model
+
+
+LONG = 2000  # terms of an equation from which on it pays to cancel common factors of its coefficients
+PARTNERS = 8
 
 
 class Signals:
@@ -27,7 +32,9 @@ class Signals:
 
     def __init__(self, coefficients: Mapping[str, np.ndarray], prime: int):
         self.prime = prime
-        self.series = {(s, 0): flint.nmod_poly([int(c) for c in values], prime) for s, values in coefficients.items()}
+        self.series = {
+            (s, 0): flint.nmod_poly([int(c) for c in values], prime) for s, values in coefficients.items()
+        }
         self.length = min(len(values) for values in coefficients.values())
 
     def jet(self, signal: str, order: int) -> flint.nmod_poly:
@@ -40,7 +47,9 @@ class Signals:
         return int(self.jet(signal, order)[0])
 
 
-def monomial_series(elimination: Elimination, keys: Sequence[tuple[int, ...]], signals: Signals, orders: int) -> list:
+def monomial_series(
+    elimination: Elimination, keys: Sequence[tuple[int, ...]], signals: Signals, orders: int
+) -> list:
     """Series of products of jets; a key lists exponents of all variables except the parameters."""
     jets = {variable: jet for jet, variable in elimination.jets.items()}
     parameters = set(elimination.parameters)
@@ -61,7 +70,8 @@ def monomial_series(elimination: Elimination, keys: Sequence[tuple[int, ...]], s
 def relation_rows(
     elimination: Elimination, equation: Polynomial, signals: Signals, orders: int, deadline: Deadline
 ) -> tuple[list[dict], int, int]:
-    """Equations for the parameters from one input-output equation, as dictionaries of terms in the parameters.
+    """Equations for the parameters from one input-output equation, as dictionaries of terms in the
+    parameters.
 
     Returns the rows, the number of monomials and the rank of their Taylor matrix.
     """
@@ -76,6 +86,9 @@ def relation_rows(
             matrix[k, j] = c
     deadline.check()
     reduced, rank = matrix.rref()
+    if rank == len(keys) - 1 and len(equation) > LONG and all(int(reduced[i, i]) for i in range(rank)):
+        values = [*(-int(reduced[i, rank]) % prime for i in range(rank)), 1]
+        return reduced_ratios([groups[key] for key in keys], values, prime, deadline), len(keys), rank
     rows = []
     for i in range(rank):
         row: dict[tuple[int, ...], int] = {}
@@ -88,11 +101,43 @@ def relation_rows(
     return [row for row in rows if row], len(keys), rank
 
 
+def reduced_ratios(coefficients: Sequence[dict], values: Sequence[int], prime: int, deadline: Deadline) -> list[dict]:
+    """c_i/c_j = v_i/v_j with common factors of c_i and c_j cancelled: for every i the partner that leaves least.
+
+    The factors cancelled do not depend on the fibre, so they vanish at none of its points.
+    """
+    width = len(next(iter(coefficients[0])))
+    context = ring([""] * width, prime)
+    polynomials = [context.from_dict(c) for c in coefficients]
+    order = sorted(range(len(polynomials)), key=lambda i: len(polynomials[i]))
+    partners = order[:PARTNERS]
+    found = []
+    for i in order[1:]:
+        best = None
+        for j in partners:
+            deadline.check()
+            if i == j:
+                continue
+            common = polynomials[i].gcd(polynomials[j])
+            pair = (polynomials[i] / common, polynomials[j] / common)
+            if best is None or len(pair[0]) + len(pair[1]) < len(best[0]) + len(best[1]):
+                best = (*pair, j)
+        if best is not None:
+            relation = best[0] * values[best[2]] - best[1] * values[i]
+            found.append({m: int(c) for m, c in relation.to_dict().items()})
+    return sorted((row for row in found if row), key=len)
+
+
 class StartValues:
     """The links at time 0, where states are known expressions in the parameters and jets are numbers."""
 
     def __init__(
-        self, model: Model, elimination: Elimination, signals: Signals, values: Mapping[str, Polynomial], into: Ring
+        self,
+        model: Model,
+        elimination: Elimination,
+        signals: Signals,
+        values: Mapping[str, Polynomial],
+        into: Ring,
     ):
         self.into = into
         self.start = [to_ratio(e, values, model.constants, into) for e in model.start]
@@ -113,7 +158,11 @@ class StartValues:
         """Numerator of the polynomial with everything put in."""
         total = self.into.constant(0)
         degrees = [int(d) for d in polynomial.degrees()]
-        denominators = {i: self.images[i].under for i, d in enumerate(degrees) if d and not self.images[i].under.is_constant()}  # type: ignore[union-attr]
+        denominators = {
+            i: self.images[i].under
+            for i, d in enumerate(degrees)
+            if d and not self.images[i].under.is_constant()
+        }  # type: ignore[union-attr]
         for monomial, coefficient in polynomial.to_dict().items():
             term = self.into.constant(int(coefficient))
             for i, e in enumerate(monomial):

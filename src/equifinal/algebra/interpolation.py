@@ -1,10 +1,11 @@
 r"""Input-output equations too long to write out: their simplest coefficients, by interpolation.
 
-At numeric parameters elimination is fast: the polynomials contain derivatives of outputs only. So the coefficients
-:math:`c_j(\theta)` of an input-output equation are functions that can be *evaluated*, though not written down. Some of
-their ratios are simple; those are recovered from values at random points, and a few of them usually determine the
-parameters. A ratio :math:`c_j/c_0` is identifiable when the monomials of the equation satisfy no other linear relation
-along the solution than the equation itself (the Wronskian test), which is checked for every equation used.
+At numeric parameters elimination is fast: the polynomials contain derivatives of outputs only. So the
+coefficients :math:`c_j(\theta)` of an input-output equation are functions that can be *evaluated*, though not
+written down. Some of their ratios are simple; those are recovered from values at random points, and a few of
+them usually determine the parameters. A ratio :math:`c_j/c_0` is identifiable when the monomials of the
+equation satisfy no other linear relation along the solution than the equation itself (the Wronskian test),
+which is checked for every equation used.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import flint
 import numpy as np
 
 from equifinal.algebra.deadline import Deadline, OutOfTime
-from equifinal.algebra.elimination import Elimination, Eliminator, GenericPoint
+from equifinal.algebra.elimination import Elimination, Eliminator, GenericPoint, best_elimination
 from equifinal.algebra.input_output import Signals, monomial_series
 from equifinal.algebra.local import LocalAnalysis, random_point
 from equifinal.algebra.polynomials import Polynomial, Ring, grouped, value_at
@@ -28,24 +29,66 @@ from equifinal.expression import Name
 from equifinal.model import Model
 
 Key = tuple[int, ...]
-LARGE = 10**12
-MAX_KEYS = 2500
+LARGE = 10**6
+MAX_KEYS = 2000
 LINE = 24  # points on a line, enough for degree 10
 AXIS = 12  # points along one parameter, enough for degree 4
 TRIED_PAIRS = 100
 SPARE = 6
 TRIES = 16  # pairs of coefficients with the same dependence
-DEGREES = ((1, 0), (1, 1), (2, 0), (2, 1), (1, 2), (3, 0), (2, 2), (3, 1), (4, 0), (3, 2), (3, 3), (4, 2), (4, 4))
+DEGREES = (
+    (1, 0),
+    (1, 1),
+    (2, 0),
+    (2, 1),
+    (1, 2),
+    (3, 0),
+    (2, 2),
+    (3, 1),
+    (4, 0),
+    (3, 2),
+    (3, 3),
+    (4, 2),
+    (4, 4),
+)
 
 
 class Coefficients:
-    """Coefficients of all input-output equations of a model as functions of the free parameters, by evaluation."""
+    """Coefficients of all input-output equations of a model as functions of the free parameters, by
+    evaluation.
+    """
 
     def __init__(
-        self, model: Model, free: Sequence[str], fixed: Mapping[str, int], local: LocalAnalysis, rng: random.Random
+        self,
+        model: Model,
+        free: Sequence[str],
+        fixed: Mapping[str, int],
+        local: LocalAnalysis,
+        rng: random.Random,
     ):
         self.model, self.free, self.fixed, self.local, self.rng = model, list(free), dict(fixed), local, rng
         self.prime = local.prime
+        self.plan: tuple[int, ...] = ()
+
+    def _eliminated(self, parameters: Mapping[str, int], generic: GenericPoint, deadline: Deadline) -> Elimination:
+        """Eliminate at one point, in the order found best at the first one."""
+
+        def make(order: random.Random | None) -> Eliminator:
+            return Eliminator(
+                self.model,
+                [],
+                parameters,
+                self.prime,
+                generic,
+                deadline,
+                resultant_limit=LARGE,
+                order=order,
+                plan=self.plan,
+            )
+
+        result = make(None).run() if self.plan else best_elimination(make, self.rng)
+        self.plan = tuple(x for x, _ in result.links)
+        return result
 
     def at(self, points: Sequence[Mapping[str, int]], deadline: Deadline) -> list[Elimination]:
         """Eliminations at numeric parameters, one for each point."""
@@ -61,7 +104,10 @@ class Coefficients:
             ],
             dtype=np.int64,
         )
-        signals = {u: np.array([self.rng.randrange(prime) for _ in range(len(model.states) + 4)]) for u in model.inputs}
+        signals = {
+            u: np.array([self.rng.randrange(prime) for _ in range(len(model.states) + 4)])
+            for u in model.inputs
+        }
         run = OutputSeries(unbound, names, array, signals, prime, tangents=False)
         run.extend(len(model.states) + 3)
         coefficients = run.output_coefficients()
@@ -71,15 +117,19 @@ class Coefficients:
             parameters = {**point, **self.fixed}
             outputs = {y: coefficients[j, :, i] for j, y in enumerate(model.outputs)}
             generic = GenericPoint(state, parameters, outputs | signals, prime)
-            result = Eliminator(model, [], parameters, prime, generic, deadline, resultant_limit=LARGE).run()
+            result = self._eliminated(parameters, generic, deadline)
             if not result.complete:
                 raise OutOfTime
             found.append(result)
         return found
 
 
-def has_one_relation(elimination: Elimination, equation: Polynomial, signals: Signals, deadline: Deadline) -> bool:
-    """Whether the equation is the only linear relation among its monomials along the solution (Wronskian test)."""
+def has_one_relation(
+    elimination: Elimination, equation: Polynomial, signals: Signals, deadline: Deadline
+) -> bool:
+    """Whether the equation is the only linear relation among its monomials along the solution (Wronskian
+    test).
+    """
     keys = list(grouped(equation, elimination.parameters))
     if len(keys) > MAX_KEYS:
         raise OutOfTime
@@ -100,7 +150,9 @@ class Ratios:
         self.keys, self.free, self.prime, self.into = list(keys), list(free), prime, into
 
     def dependence(self, base: np.ndarray, moved: Sequence[np.ndarray]) -> np.ndarray:
-        """Array (free, keys) of labels: a ratio depends on a parameter unless both coefficients have equal labels."""
+        """Array (free, keys) of labels: a ratio depends on a parameter unless both coefficients have equal
+        labels.
+        """
         inverse = np.array([pow(int(v), -1, self.prime) for v in base], dtype=np.int64)
         return np.stack([row * inverse % self.prime for row in moved])
 
@@ -120,7 +172,9 @@ class Ratios:
         return {which: nearest[which] for which in sorted(nearest, key=lambda w: (len(w), w))}
 
     def line_degree(self, values: Sequence[int], abscissae: Sequence[int]) -> int | None:
-        """Degree of a function along a line, as a quotient of two polynomials of that degree; None if too high."""
+        """Degree of a function along a line, as a quotient of two polynomials of that degree; None if too
+        high.
+        """
         p = self.prime
         for degree in range(1, (len(values) - 3) // 2 + 1):
             count = 2 * degree + 4
@@ -135,7 +189,12 @@ class Ratios:
         return None
 
     def low_degree_pairs(
-        self, labels: np.ndarray, line: np.ndarray, abscissae: Sequence[int], rng: random.Random, deadline: Deadline
+        self,
+        labels: np.ndarray,
+        line: np.ndarray,
+        abscissae: Sequence[int],
+        rng: random.Random,
+        deadline: Deadline,
     ) -> list[tuple[int, tuple[int, ...], int, int]]:
         """Pairs by the degree of their ratio along a line: (degree, which parameters, coefficient, divisor)."""
         pairs = [(j, i) for j in range(len(self.keys)) for i in range(j)]
@@ -145,7 +204,10 @@ class Ratios:
         for j, i in pairs:
             deadline.check()
             which = tuple(np.flatnonzero(labels[:, j] != labels[:, i]).tolist())
-            values = [int(a) * pow(int(b), -1, self.prime) % self.prime for a, b in zip(line[:, j], line[:, i], strict=True)]
+            values = [
+                int(a) * pow(int(b), -1, self.prime) % self.prime
+                for a, b in zip(line[:, j], line[:, i], strict=True)
+            ]
             degree = self.line_degree(values, abscissae) if which else None
             if degree is not None:
                 found.append((degree, which, j, i))
@@ -164,7 +226,12 @@ class Ratios:
         `caps` bounds the degree in each variable.
         """
         top, bottom = (
-            [c for d in range(degree + 1) for c in combinations_with_replacement(which, d) if _within(c, caps)]
+            [
+                c
+                for d in range(degree + 1)
+                for c in combinations_with_replacement(which, d)
+                if _within(c, caps)
+            ]
             for degree in degrees
         )
         width, p = len(top) + len(bottom), self.prime
@@ -199,9 +266,16 @@ class Ratios:
 
 
 def simple_relations(
-    coefficients: Coefficients, into: Ring, signals_of_length, deadline: Deadline, *, samples: int, thorough: bool
+    coefficients: Coefficients,
+    into: Ring,
+    signals_of_length,
+    deadline: Deadline,
+    *,
+    samples: int,
+    thorough: bool,
 ) -> list[Polynomial]:
-    """Equations for the parameters of the fibre from the simplest coefficient ratios of every input-output equation.
+    """Equations for the parameters of the fibre from the simplest coefficient ratios of every input-output
+    equation.
 
     Parameters
     ----------
@@ -243,17 +317,30 @@ def simple_relations(
         if thorough:
             first_line = len(used) + 1 + samples
             line = rows[first_line : first_line + LINE]
-            axes = [rows[first_line + LINE + k * AXIS : first_line + LINE + (k + 1) * AXIS] for k in range(len(used))]
+            axes = [
+                rows[first_line + LINE + k * AXIS : first_line + LINE + (k + 1) * AXIS]
+                for k in range(len(used))
+            ]
             by_degree = ratios.low_degree_pairs(labels, line, abscissae, rng, deadline)
-            relations += _low_degree_relations(ratios, by_degree, positions, list(base.values()), rows[0], sampled, scattered, axes, deadline)
+            relations += _low_degree_relations(
+                ratios, by_degree, positions, list(base.values()), rows[0], sampled, scattered, axes, deadline
+            )
         for which, pairs in ratios.simple_pairs(labels).items():
             which_free = tuple(positions[k] for k in which)
             distinct: dict[str, Polynomial] = {}
             for j, i in rng.sample(pairs, min(len(pairs), TRIES)):
                 deadline.check()
-                column = [int(a) * pow(int(b), -1, prime) % prime for a, b in zip(sampled[:, j], sampled[:, i], strict=True)]
+                column = [
+                    int(a) * pow(int(b), -1, prime) % prime
+                    for a, b in zip(sampled[:, j], sampled[:, i], strict=True)
+                ]
                 fit = next(
-                    (f for f in (ratios.fitted(which_free, column, scattered, d) for d in DEGREES) if f is not None), None
+                    (
+                        f
+                        for f in (ratios.fitted(which_free, column, scattered, d) for d in DEGREES)
+                        if f is not None
+                    ),
+                    None,
                 )
                 if fit is not None:
                     value = int(rows[0, j]) * pow(int(rows[0, i]), -1, prime) % prime
@@ -271,7 +358,9 @@ def _within(combination: Sequence[int], caps: Mapping[int, int] | None) -> bool:
     return caps is None or all(combination.count(i) <= caps[i] for i in set(combination))
 
 
-def _low_degree_relations(ratios: Ratios, pairs, positions, point, base, sampled, scattered, axes, deadline) -> list[Polynomial]:
+def _low_degree_relations(
+    ratios: Ratios, pairs, positions, point, base, sampled, scattered, axes, deadline
+) -> list[Polynomial]:
     """Relations from the pairs of lowest degree: independent ones, and a few to spare."""
     prime = ratios.prime
     found: dict[str, Polynomial] = {}
@@ -281,11 +370,16 @@ def _low_degree_relations(ratios: Ratios, pairs, positions, point, base, sampled
         deadline.check()
         if len(slopes) == wanted and spare >= SPARE:
             break
-        column = [int(a) * pow(int(b), -1, prime) % prime for a, b in zip(sampled[:, j], sampled[:, i], strict=True)]
+        column = [
+            int(a) * pow(int(b), -1, prime) % prime for a, b in zip(sampled[:, j], sampled[:, i], strict=True)
+        ]
         variables = [positions[k] for k in which]
         caps = {}
         for k in which:
-            values = [int(a) * pow(int(b), -1, prime) % prime for a, b in zip(axes[k][:, j], axes[k][:, i], strict=True)]
+            values = [
+                int(a) * pow(int(b), -1, prime) % prime
+                for a, b in zip(axes[k][:, j], axes[k][:, i], strict=True)
+            ]
             caps[positions[k]] = ratios.line_degree(values, list(range(1, AXIS + 1))) or degree
         fit = None
         for lower in range(degree, -1, -1):  # the solution is not unique when one degree is lower
@@ -296,7 +390,10 @@ def _low_degree_relations(ratios: Ratios, pairs, positions, point, base, sampled
         if fit is None:
             continue
         relation = fit[0] - fit[1] * (int(base[j]) * pow(int(base[i]), -1, prime) % prime)
-        if relation.is_zero() or str(relation) in found:
+        if relation.is_zero():
+            continue
+        relation = relation / int(relation.coeffs()[0])
+        if str(relation) in found:
             continue
         row = [value_at(relation.derivative(k), point) for k in range(len(ratios.free))]
         trial = [*slopes, row]

@@ -25,11 +25,13 @@ class KernelField:
     ----------
     constants
         Named constants to be drawn at random as well, as further coordinates of the points along which nothing moves:
-        invariants are then found with the constants by name. (That they are invariants at the constants' actual values
-        has to be checked.)
+        invariants are then found with the constants by name. (That they are invariants at the constants'
+        actual values has to be checked.)
     """
 
-    def __init__(self, models: Sequence[Model], local: LocalAnalysis, rng: random.Random, constants: Sequence[str] = ()):
+    def __init__(
+        self, models: Sequence[Model], local: LocalAnalysis, rng: random.Random, constants: Sequence[str] = ()
+    ):
         self.models, self.local, self.rng = [_opened(m, constants) for m in models], local, rng
         self.names = (*local.names, *constants)
         self.points: list[list[int]] = []
@@ -43,7 +45,9 @@ class KernelField:
 
     def _add(self, batch: int, deadline: Deadline) -> None:
         prime = self.local.prime
-        points = np.array([[self.rng.randrange(1, prime) for _ in self.names] for _ in range(batch)], dtype=np.int64)
+        points = np.array(
+            [[self.rng.randrange(1, prime) for _ in self.names] for _ in range(batch)], dtype=np.int64
+        )
         try:
             kernels = _kernels(self.models, self.local, self.names, points, self.rng, deadline)
         except BadPrime:
@@ -67,10 +71,14 @@ def _opened(model: Model, constants: Sequence[str]) -> Model:
     return replace(model, constants=kept, parameters=(*model.parameters, *constants))
 
 
-def _kernels(models, local: LocalAnalysis, names, points: np.ndarray, rng, deadline) -> list[list[list[int]] | None]:
+def _kernels(
+    models, local: LocalAnalysis, names, points: np.ndarray, rng, deadline
+) -> list[list[list[int]] | None]:
     """Kernels at a batch of points; None where the rank is less than generic."""
     n = len(local.names)
-    order = max(2, (local.order + 1) // 2) if local.rank < n else local.order  # the rank was reached at that order
+    order = (
+        max(2, (local.order + 1) // 2) if local.rank < n else local.order
+    )  # the rank was reached at that order
     blocks = []
     for model, signals in zip(models, local.inputs, strict=True):
         lengthen(signals, order, local.prime, rng)
@@ -91,16 +99,23 @@ def kernel_at(models, local: LocalAnalysis, point: dict[str, int], rng: random.R
     return _kernels(models, local, local.names, array, rng, deadline)[0]
 
 
-def rank_without(models, local: LocalAnalysis, excluded: set[str], rng: random.Random, deadline: Deadline) -> int:
-    """At most how many independent identifiable functions there are that do not contain the excluded coordinates.
+def rank_without(
+    models, local: LocalAnalysis, excluded: set[str], rng: random.Random, deadline: Deadline
+) -> int:
+    """At most how many independent identifiable functions there are that do not contain the excluded
+    coordinates.
 
-    The gradient of such a function has to vanish on the kernels for all values of the excluded coordinates at once.
+    The gradient of such a function has to vanish on the kernels for all values of the excluded coordinates at
+    once.
     """
     columns = [i for i, n in enumerate(local.names) if n not in excluded]
     if not excluded or not columns:
         return local.rank if columns else 0
     points = np.array(
-        [[rng.randrange(1, local.prime) if n in excluded else local.point[n] for n in local.names] for _ in range(6)],
+        [
+            [rng.randrange(1, local.prime) if n in excluded else local.point[n] for n in local.names]
+            for _ in range(6)
+        ],
         dtype=np.int64,
     )
     try:
@@ -110,4 +125,7 @@ def rank_without(models, local: LocalAnalysis, excluded: set[str], rng: random.R
     rows = [[row[i] for i in columns] for kernel in kernels for row in kernel]
     if not rows:
         return len(columns)
-    return len(columns) - flint.nmod_mat(len(rows), len(columns), [v for row in rows for v in row], local.prime).rank()
+    return (
+        len(columns)
+        - flint.nmod_mat(len(rows), len(columns), [v for row in rows for v in row], local.prime).rank()
+    )

@@ -1,9 +1,11 @@
-r"""Local identifiability: rank and kernel of the Jacobian of the output coefficients at a random point modulo a prime.
+r"""Local identifiability: rank and kernel of the Jacobian of the output coefficients at a random point modulo
+a prime.
 
-A function f of theta is locally identifiable if and only if its gradient vanishes on the kernel at generic theta, and
-the kernel's dimension is that of the fibres. The rank modulo a prime at a point never exceeds the generic rank, so
-"identifiable" is proved by one computation, while "not identifiable" holds with high probability (Schwartz 1980,
-Zippel 1979; Sedoglavic, J. Symb. Comput. 33, 2002). The order of the series is doubled until the rank does not change.
+A function f of theta is locally identifiable if and only if its gradient vanishes on the kernel at generic
+theta, and the kernel's dimension is that of the fibres. The rank modulo a prime at a point never exceeds the
+generic rank, so "identifiable" is proved by one computation, while "not identifiable" holds with high
+probability (Schwartz 1980, Zippel 1979; Sedoglavic, J. Symb. Comput. 33, 2002). The order of the series is
+doubled until the rank does not change.
 """
 
 from __future__ import annotations
@@ -50,7 +52,9 @@ def random_point(names: Sequence[str], prime: int, rng: random.Random) -> dict[s
     return {name: rng.randrange(1, prime) for name in names}
 
 
-def random_inputs(models: Sequence[Model], prime: int, rng: random.Random, orders: int) -> list[dict[str, np.ndarray]]:
+def random_inputs(
+    models: Sequence[Model], prime: int, rng: random.Random, orders: int
+) -> list[dict[str, np.ndarray]]:
     generators = [np.random.default_rng(rng.randrange(2**63)) for _ in models]
     return [
         {u: generator.integers(0, prime, orders, dtype=np.int64) for u in model.inputs}
@@ -58,7 +62,9 @@ def random_inputs(models: Sequence[Model], prime: int, rng: random.Random, order
     ]
 
 
-def analyse_locally(models: Sequence[Model], names: Sequence[str], rng: random.Random, deadline: Deadline) -> LocalAnalysis:
+def analyse_locally(
+    models: Sequence[Model], names: Sequence[str], rng: random.Random, deadline: Deadline
+) -> LocalAnalysis:
     """Rank and kernel for all experiments together; unlucky primes are replaced."""
     for _ in range(6):
         prime = random_prime(rng)
@@ -87,7 +93,15 @@ def _at_point(models, names, prime, point, inputs, rng, deadline) -> LocalAnalys
         matrix = flint.nmod_mat(len(rows), len(names), [int(v) for v in rows.ravel()], prime)
         reduced, new_rank = matrix.rref()
         if new_rank == rank or new_rank == len(names) or order >= MAX_ORDER:
-            return LocalAnalysis(tuple(names), prime, point, inputs, order, new_rank, _kernel(reduced, new_rank, len(names), prime))
+            return LocalAnalysis(
+                tuple(names),
+                prime,
+                point,
+                inputs,
+                order,
+                new_rank,
+                _kernel(reduced, new_rank, len(names), prime),
+            )
         rank, order = new_rank, order * 2
 
 
@@ -96,7 +110,9 @@ def lengthen(signals: dict[str, np.ndarray], orders: int, prime: int, rng: rando
     for u, values in signals.items():
         if len(values) < orders:
             generator = np.random.default_rng(rng.randrange(2**63))
-            signals[u] = np.concatenate([values, generator.integers(0, prime, orders - len(values), dtype=np.int64)])
+            signals[u] = np.concatenate(
+                [values, generator.integers(0, prime, orders - len(values), dtype=np.int64)]
+            )
 
 
 def pivots_of(reduced: flint.nmod_mat, rank: int) -> list[int]:
@@ -122,7 +138,9 @@ def _kernel(reduced: flint.nmod_mat, rank: int, n: int, prime: int) -> list[list
 
 
 def slice_coordinates(local: LocalAnalysis, preference: Sequence[str]) -> list[str]:
-    """r coordinates that may be fixed at any value on a fibre: a nonsingular minor of the kernel, by preference."""
+    """r coordinates that may be fixed at any value on a fibre: a nonsingular minor of the kernel, by
+    preference.
+    """
     if not local.kernel:
         return []
     order = sorted(range(len(local.names)), key=lambda i: preference.index(local.names[i]))
@@ -133,7 +151,9 @@ def slice_coordinates(local: LocalAnalysis, preference: Sequence[str]) -> list[s
 
 
 def kills_kernel(gradient: Sequence[int], local: LocalAnalysis) -> bool:
-    return all(sum(g * v for g, v in zip(gradient, row, strict=True)) % local.prime == 0 for row in local.kernel)
+    return all(
+        sum(g * v for g, v in zip(gradient, row, strict=True)) % local.prime == 0 for row in local.kernel
+    )
 
 
 def moving(local: LocalAnalysis) -> set[str]:

@@ -20,7 +20,9 @@ Constants = Mapping[str, Fraction]
 NONE: Constants = {}
 
 
-def gradients(expressions: Sequence[Expression], local: LocalAnalysis, constants: Constants = NONE) -> np.ndarray:
+def gradients(
+    expressions: Sequence[Expression], local: LocalAnalysis, constants: Constants = NONE
+) -> np.ndarray:
     """Array (expressions, coordinates) at the local analysis' point."""
     point = np.array([[local.point[n] for n in local.names]], dtype=np.int64).reshape(1, len(local.names))
     return values_and_gradients(expressions, constants, local.names, point, local.prime)[1][:, 0, :]
@@ -29,17 +31,26 @@ def gradients(expressions: Sequence[Expression], local: LocalAnalysis, constants
 def is_invariant(expression: Expression, local: LocalAnalysis, constants: Constants = NONE) -> bool:
     """Whether the gradient vanishes on the tangent space of the fibre: local identifiability."""
     gradient = [int(v) for v in gradients([expression], local, constants)[0]]
-    return all(sum(g * k for g, k in zip(gradient, row, strict=True)) % local.prime == 0 for row in local.kernel)
+    return all(
+        sum(g * k for g, k in zip(gradient, row, strict=True)) % local.prime == 0 for row in local.kernel
+    )
 
 
 def values_at_points(
-    expression: Expression, points: Points, free: Sequence[str], fixed: Mapping[str, int], constants: Constants = NONE
+    expression: Expression,
+    points: Points,
+    free: Sequence[str],
+    fixed: Mapping[str, int],
+    constants: Constants = NONE,
 ) -> flint.nmod_poly:
     """The function's values at all points, an element of GF(p)[z]/modulus."""
     values = dict(zip(free, points.coordinates, strict=True))
     values |= {name: flint.nmod_poly([v], points.prime) for name, v in fixed.items()}
     try:
-        return evaluate_at([expression], constants, values, Field(points.prime, points.modulus))[0] % points.modulus
+        return (
+            evaluate_at([expression], constants, values, Field(points.prime, points.modulus))[0]
+            % points.modulus
+        )
     except Undefined:
         raise BadPrime from None
 
@@ -53,6 +64,9 @@ def alternatives(expression: Expression, fibre: FibreSlice, constants: Constants
 def is_member(expression: Expression, fibre: FibreSlice, constants: Constants = NONE) -> bool:
     """Whether the function belongs to the field of globally identifiable functions."""
     try:
-        return is_invariant(expression, fibre.local, constants) and alternatives(expression, fibre, constants) == 1
+        return (
+            is_invariant(expression, fibre.local, constants)
+            and alternatives(expression, fibre, constants) == 1
+        )
     except BadPrime:
         return False

@@ -28,10 +28,11 @@ def moves_along_fibre(
     rng: random.Random,
     deadline: Deadline,
 ) -> bool | None:
-    """Whether points far away on the common level set of the functions give the same output series, to double order.
+    """Whether points far away on the common level set of the functions give the same output series, to double
+    order.
 
-    The coordinates that may be fixed get new random values, the functions keep theirs; all points found that way are
-    compared with the original. None when that takes too long.
+    The coordinates that may be fixed get new random values, the functions keep theirs; all points found that
+    way are compared with the original. None when that takes too long.
     """
     local = fibre.local
     point = {n: local.point[n] for n in local.names}
@@ -40,7 +41,11 @@ def moves_along_fibre(
         free, points = level_set(functions, constants, point, fixed, local.prime, rng, deadline)
         for model, signals in zip(models, local.inputs, strict=True):
             target: np.ndarray = output_series(model, local, signals, 2 * local.order, rng, deadline)
-            if points.count > 0 and agreeing(points, free, fixed, model, signals, target, deadline, all_must=True).count != points.count:
+            if (
+                points.count > 0
+                and agreeing(points, free, fixed, model, signals, target, deadline, all_must=True).count
+                != points.count
+            ):
                 return False
     except (OutOfTime, NotFinite):
         return None
@@ -50,7 +55,11 @@ def moves_along_fibre(
 
 
 def smallest_degree(
-    functions: Sequence[Expression], constants: Constants, fibre: FibreSlice, rng: random.Random, deadline: Deadline
+    functions: Sequence[Expression],
+    constants: Constants,
+    fibre: FibreSlice,
+    rng: random.Random,
+    deadline: Deadline,
 ) -> int:
     """The least number of points over all choices of r coordinates to fix (as many as time allows)."""
     local = fibre.local

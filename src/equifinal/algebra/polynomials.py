@@ -109,7 +109,8 @@ def without_monomial_factor(polynomial: Polynomial) -> Polynomial:
         return polynomial
     context = polynomial.context()
     shifted = {
-        tuple(a - b for a, b in zip(monomial, least, strict=True)): int(c) for monomial, c in polynomial.to_dict().items()
+        tuple(a - b for a, b in zip(monomial, least, strict=True)): int(c)
+        for monomial, c in polynomial.to_dict().items()
     }
     return context.from_dict(shifted)
 

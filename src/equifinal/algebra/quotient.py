@@ -1,8 +1,9 @@
 r"""Finite fibres: from a zero-dimensional ideal to its points, all at once.
 
-If the ideal has n zeros over the algebraic closure, a random linear form z separates them, and every coordinate is a
-polynomial in z modulo the polynomial mu of degree n whose roots are the values of z (a rational univariate
-representation). Computing in GF(p)[z]/mu is computing at all zeros simultaneously, without leaving the exact.
+If the ideal has n zeros over the algebraic closure, a random linear form z separates them, and every
+coordinate is a polynomial in z modulo the polynomial mu of degree n whose roots are the values of z (a
+rational univariate representation). Computing in GF(p)[z]/mu is computing at all zeros simultaneously,
+without leaving the exact.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import add
+from typing import Any
 
 import flint
 
@@ -42,6 +44,33 @@ class Points:
         return Points(self.prime, modulus, tuple(c % modulus for c in self.coordinates))
 
 
+    def value(self, polynomial: Any) -> flint.nmod_poly:
+        """A polynomial in the coordinates at all points."""
+        total = flint.nmod_poly([], self.prime)
+        for monomial, c in polynomial.to_dict().items():
+            term = flint.nmod_poly([int(c)], self.prime)
+            for i, e in enumerate(monomial):
+                for _ in range(int(e)):
+                    term = term * self.coordinates[i] % self.modulus
+            total = total + term
+        return total % self.modulus
+
+    def joined(self, other: Points, rng: random.Random) -> Points:
+        """These points and others, by the Chinese remainder theorem; the others' z is shifted out of the way."""
+        shift = flint.nmod_poly([rng.randrange(1, self.prime), 1], self.prime)
+        modulus = other.modulus(shift)
+        common, left, right = self.modulus.xgcd(modulus)  # left*m1 + right*m2 = 1
+        if common.degree() > 0:
+            raise BadPrime
+        scale = flint.nmod_poly([pow(int(common[0]), -1, self.prime)], self.prime)
+        whole = self.modulus * modulus
+        coordinates = tuple(
+            (a * right * modulus + b(shift) * left * self.modulus) * scale % whole
+            for a, b in zip(self.coordinates, other.coordinates, strict=True)
+        )
+        return Points(self.prime, whole, coordinates)
+
+
 def distinct_values(element: flint.nmod_poly, modulus: flint.nmod_poly) -> int:
     """How many values an element of GF(p)[z]/modulus takes at the roots of the (squarefree) modulus."""
     element = element % modulus
@@ -70,13 +99,17 @@ def standard_monomials(leads: Sequence[Monomial], variables: int) -> list[Monomi
         if len(found) > MAX_POINTS:
             raise OutOfTime
         following = {
-            tuple(e + (j == i) for j, e in enumerate(monomial)) for monomial in layer for i in range(variables)
+            tuple(e + (j == i) for j, e in enumerate(monomial))
+            for monomial in layer
+            for i in range(variables)
         }
         layer = sorted(m for m in following if not any(divides(lead, m) for lead in leads))
     return found
 
 
-def points_of(basis: Sequence[Terms], variables: int, prime: int, rng: random.Random, deadline: Deadline) -> Points:
+def points_of(
+    basis: Sequence[Terms], variables: int, prime: int, rng: random.Random, deadline: Deadline
+) -> Points:
     """All zeros of a zero-dimensional ideal given by its reduced Groebner basis (degrevlex).
 
     Raises
@@ -94,7 +127,9 @@ def points_of(basis: Sequence[Terms], variables: int, prime: int, rng: random.Ra
         points = _separated(tables, monomials, prime, rng)
         if points is not None:
             return points
-        generators = groebner([*generators, *_squarefree_parts(tables, len(monomials), prime)], prime, deadline)
+        generators = groebner(
+            [*generators, *_squarefree_parts(tables, len(monomials), prime)], prime, deadline
+        )
     raise OutOfTime
 
 

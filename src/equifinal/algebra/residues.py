@@ -31,11 +31,12 @@ def residue(value: Fraction, prime: int) -> int:
 
 
 def rational(value: int, prime: int) -> Fraction | None:
-    """The simplest rational a/b with this residue, if one is simple enough to be no accident: |a| b < p / 128.
+    """The simplest rational a/b with this residue, if one is simple enough to be no accident: |a| b < p /
+    128.
 
-    Among the convergents of Euclid's algorithm the one with the least |a| b is taken, so that large whole numbers and
-    small fractions are both recognised. A random residue passes with probability of about one in ten: what is built on the
-    answer has to be verified at another point.
+    Among the convergents of Euclid's algorithm the one with the least |a| b is taken, so that large whole
+    numbers and small fractions are both recognised. A random residue passes with probability of about one in
+    ten: what is built on the answer has to be verified at another point.
     """
     r0, r1, s0, s1 = prime, value % prime, 0, 1
     best: Fraction | None = Fraction(0) if r1 == 0 else None

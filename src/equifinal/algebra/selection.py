@@ -2,8 +2,8 @@ r"""Which of many identifiable functions generate the field, and the proof that 
 
 A candidate that belongs to the field is kept if it increases the rank of the Jacobian, or
 if it tells apart points that the functions kept so far do not. When the rank is d - r and the common level set has no
-more points in the slice than the fibre, the functions generate the whole field: they are constant on the fibre, and the
-fibre is all of their level set.
+more points in the slice than the fibre, the functions generate the whole field: they are constant on the
+fibre, and the fibre is all of their level set.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ from equifinal.expression import Expression, Name
 
 @dataclass
 class Generators:
-    """Functions kept, their rank, and how many points their common level set has in the slice (0: not known)."""
+    """Functions kept, their rank, and how many points their common level set has in the slice (0: not
+    known).
+    """
 
     functions: list[Expression] = field(default_factory=list)
     rank: int = 0
@@ -43,7 +45,8 @@ def level_set(
     rng: random.Random,
     deadline: Deadline,
 ) -> tuple[list[str], Points]:
-    """All points at which the functions have the values they have at `point`, with the coordinates `fixed` as given.
+    """All points at which the functions have the values they have at `point`, with the coordinates `fixed` as
+    given.
 
     Returns the names of the other coordinates and the points in them.
     """
@@ -114,10 +117,14 @@ class Selection:
         while self.pool and self.points.count > self.fibre.degree:
             candidate = self.pool.pop(0)
             try:
-                element = values_at_points(candidate, self.points, self.fibre.free, self.fibre.fixed, self.constants)
+                element = values_at_points(
+                    candidate, self.points, self.fibre.free, self.fibre.fixed, self.constants
+                )
             except BadPrime:
                 continue
-            own = values_at_points(candidate, self._own_point(), self.fibre.free, self.fibre.fixed, self.constants)
+            own = values_at_points(
+                candidate, self._own_point(), self.fibre.free, self.fibre.fixed, self.constants
+            )
             common = self.points.modulus.gcd(element - own)
             if 0 < common.degree() < self.points.count:
                 self.points = self.points.restricted(common)

@@ -1,10 +1,10 @@
 r"""Truncated power series of a model's outputs, and of their derivatives in the parameters, modulo a prime.
 
-With :math:`x(t) = \sum_k x_k t^k` the equation :math:`x' = f` reads :math:`(k+1)\,x_{k+1} = f_k`, where :math:`f_k` needs
-:math:`x_0, \dots, x_k` only: one coefficient after the other, for all steps of a straight-line program at once.
-Products are Cauchy products; :math:`q = a/b` gives :math:`q_k = (a_k - \sum_{i\ge1} b_i q_{k-i})/b_0`. The derivative
-of every coefficient with respect to every parameter is carried along (forward mode), and a batch of points shares
-the arrays.
+With :math:`x(t) = \sum_k x_k t^k` the equation :math:`x' = f` reads :math:`(k+1)\,x_{k+1} = f_k`, where
+:math:`f_k` needs :math:`x_0, \dots, x_k` only: one coefficient after the other, for all steps of a
+straight-line program at once. Products are Cauchy products; :math:`q = a/b` gives :math:`q_k = (a_k -
+\sum_{i\ge1} b_i q_{k-i})/b_0`. The derivative of every coefficient with respect to every parameter is carried
+along (forward mode), and a batch of points shares the arrays.
 """
 
 from __future__ import annotations
@@ -47,7 +47,13 @@ class OutputSeries:
         *,
         tangents: bool = True,
     ):
-        self.model, self.names, self.points, self.inputs, self.prime = model, tuple(names), points, inputs, prime
+        self.model, self.names, self.points, self.inputs, self.prime = (
+            model,
+            tuple(names),
+            points,
+            inputs,
+            prime,
+        )
         self.batch = points.shape[0]
         self.directions = len(names) if tangents else 0
         self.program = Program()
@@ -62,7 +68,9 @@ class OutputSeries:
     # --- storage ---
 
     def _allocate(self, orders: int) -> None:
-        self.values = {i: np.zeros((1 if self.constant[i] else orders, self.batch), dtype=np.int64) for i in self.steps}
+        self.values = {
+            i: np.zeros((1 if self.constant[i] else orders, self.batch), dtype=np.int64) for i in self.steps
+        }
         self.tangents = {
             i: np.zeros((1 if self.constant[i] else orders, self.batch, self.directions), dtype=np.int64)
             for i in self.steps
@@ -112,7 +120,9 @@ class OutputSeries:
                 values[i], tangents[i] = self._leaf(step.kind, step.name, step.value)
             else:
                 a, b = step.left, step.right
-                values[i], tangents[i] = self._combine(step.kind, values[a], tangents[a], values[b], tangents[b])
+                values[i], tangents[i] = self._combine(
+                    step.kind, values[a], tangents[a], values[b], tangents[b]
+                )
         for k, i in enumerate(starts):
             self.states[0, k], self.state_tangents[0, k] = values[i], tangents[i]
 
@@ -170,7 +180,12 @@ class OutputSeries:
         if step.kind in ("number", "name"):
             value[0], tangent[0] = self._leaf(step.kind, step.name, step.value)
             return
-        a, da, b, db = self.values[step.left], self.tangents[step.left], self.values[step.right], self.tangents[step.right]
+        a, da, b, db = (
+            self.values[step.left],
+            self.tangents[step.left],
+            self.values[step.right],
+            self.tangents[step.right],
+        )
         if self.constant[i]:
             value[0], tangent[0] = self._combine(step.kind, a[0], da[0], b[0], db[0])
             return
@@ -189,7 +204,10 @@ class OutputSeries:
                 return
             value[k] = _convolved(a[: k + 1], b[: k + 1], p)
             if self.directions:
-                tangent[k] = (_convolved(a[: k + 1, :, None], db[: k + 1], p) + _convolved(b[: k + 1, :, None], da[: k + 1], p)) % p
+                tangent[k] = (
+                    _convolved(a[: k + 1, :, None], db[: k + 1], p)
+                    + _convolved(b[: k + 1, :, None], da[: k + 1], p)
+                ) % p
         else:
             self._divide(i, k, a, da, a_fixed, b, db, b_fixed)
 
@@ -202,7 +220,11 @@ class OutputSeries:
         if k and not b_fixed:
             top = (top - _convolved(q[:k], b[1 : k + 1], p)) % p
             if self.directions:
-                dtop = dtop - _convolved(b[1 : k + 1, :, None], dq[:k], p) - _convolved(q[:k, :, None], db[1 : k + 1], p)
+                dtop = (
+                    dtop
+                    - _convolved(b[1 : k + 1, :, None], dq[:k], p)
+                    - _convolved(q[:k, :, None], db[1 : k + 1], p)
+                )
         q[k] = top * inverse % p
         dq[k] = (dtop - q[k][:, None] * db[0] % p) % p * inverse[:, None] % p
 

@@ -11,14 +11,14 @@ from equifinal.algebra.deadline import Deadline, OutOfTime
 from equifinal.algebra.groebner import Terms, degrevlex, echelon, groebner, without_monomial
 from equifinal.algebra.polynomials import Polynomial, Ring, mapped, ring
 from equifinal.algebra.quotient import NotFinite, Points, points_of
-from equifinal.algebra.residues import rational
+from equifinal.algebra.residues import BadPrime, rational
 
 
 class System:
     """Equations in named unknowns for the points of a generic fibre.
 
-    Such a point is generic itself: no polynomial with fixed rational coefficients vanishes there, in particular no
-    coordinate. Factors of that kind are divided out wherever they are met (see `Stripper`).
+    Such a point is generic itself: no polynomial with fixed rational coefficients vanishes there, in
+    particular no coordinate. Factors of that kind are divided out wherever they are met (see `Stripper`).
 
     Parameters
     ----------
@@ -28,14 +28,19 @@ class System:
         Polynomials that vanish at none of them: denominators, leading coefficients.
     """
 
-    def __init__(self, names: Sequence[str], equations: Sequence[Polynomial], nonzero: Sequence[Polynomial], prime: int):
+    def __init__(
+        self, names: Sequence[str], equations: Sequence[Polynomial], nonzero: Sequence[Polynomial], prime: int
+    ):
         self.names, self.prime = tuple(names), prime
         self.ring: Ring = ring(names, prime)
         self.equations, self.nonzero = list(equations), list(nonzero)
+        self.splits = 3  # how often an equation that is a product may be split into its factors
 
     def solve(self, rng: random.Random, deadline: Deadline) -> Points:
         """All points, as `Points` over the unknowns; raises `NotFinite` if there are infinitely many."""
         images, rows = self._linear_steps(deadline)
+        if branches := self._branches(rows):
+            return self._united(branches, rng, deadline)
         free = sorted({i for row in rows for monomial in row for i, e in enumerate(monomial) if e})
         if any(image is None and i not in free for i, image in enumerate(images)):
             raise NotFinite
@@ -82,6 +87,37 @@ class System:
             rest = [row for row in rows if sum(max(row, key=degrevlex)) != 1]
             rows = [strip(r) for r in (self._put(row, new) for row in rest) if r]
 
+    def _branches(self, rows: Sequence[Terms]) -> list[Polynomial]:
+        """The factors of a short equation that is a product: each of them gives a smaller system."""
+        if self.splits == 0 or len(rows) < 2:
+            return []
+        for row in sorted(rows, key=len):
+            if len(row) > Stripper.LONGEST:
+                break
+            if max(map(sum, row)) > 1:
+                factors = [factor for factor, _ in self.ring.from_dict(row).factor()[1]]
+                if len(factors) > 1:
+                    return factors
+        return []
+
+    def _united(self, branches: Sequence[Polynomial], rng: random.Random, deadline: Deadline) -> Points:
+        """The points of all branches, those on several of them counted once."""
+        union: Points | None = None
+        for k, branch in enumerate(branches):
+            system = System(self.names, [*self.equations, branch], self.nonzero, self.prime)
+            system.splits = self.splits - 1
+            try:
+                points = system.solve(rng, deadline)
+            except BadPrime:  # no points at all
+                continue
+            for earlier in branches[:k]:
+                points = points.restricted(points.modulus // points.modulus.gcd(points.value(earlier)))
+            if points.count:
+                union = points if union is None else union.joined(points, rng)
+        if union is None:
+            raise BadPrime
+        return union
+
     def _put(self, terms: Terms, new: dict[int, Terms]) -> Terms:
         if not any(monomial[i] for monomial in terms for i in new):
             return terms
@@ -117,7 +153,9 @@ class System:
                 row[(0,) * (len(free) + len(chosen))] = self.prime - 1
                 extended.append(row)
             try:
-                saturated = groebner(extended, self.prime, deadline, simplify=Stripper(len(free) + len(chosen), self.prime))
+                saturated = groebner(
+                    extended, self.prime, deadline, simplify=Stripper(len(free) + len(chosen), self.prime)
+                )
                 points = points_of(saturated, len(free) + len(chosen), self.prime, rng, deadline)
                 return Points(self.prime, points.modulus, points.coordinates[: len(free)])
             except NotFinite:
@@ -125,7 +163,9 @@ class System:
         raise NotFinite
 
 
-def determined(equations: Sequence[Polynomial], names: Sequence[str], prime: int, deadline: Deadline) -> dict[str, int]:
+def determined(
+    equations: Sequence[Polynomial], names: Sequence[str], prime: int, deadline: Deadline
+) -> dict[str, int]:
     """Unknowns that have only one value at all common zeros, with that value."""
     system = System(names, equations, [], prime)
     try:
@@ -140,7 +180,9 @@ def determined(equations: Sequence[Polynomial], names: Sequence[str], prime: int
             found[names[lead.index(1)]] = -row.get((0,) * len(names), 0) % prime
     solved = {names.index(name): value for name, value in found.items()}
     for i, image in enumerate(images):
-        if image is not None and all(sum(m) == 0 or solved.keys() >= {j for j, e in enumerate(m) if e} for m in image):
+        if image is not None and all(
+            sum(m) == 0 or solved.keys() >= {j for j, e in enumerate(m) if e} for m in image
+        ):
             total = 0
             for m, c in image.items():
                 for j, e in enumerate(m):
@@ -151,11 +193,12 @@ def determined(equations: Sequence[Polynomial], names: Sequence[str], prime: int
 
 
 class Stripper:
-    """Divides by factors that cannot vanish on a generic fibre: those whose coefficients do not depend on the fibre.
+    """Divides by factors that cannot vanish on a generic fibre: those whose coefficients do not depend on the
+    fibre.
 
-    Coefficients that come from the random point are random residues; a factor all of whose coefficients are fractions
-    with numerator and denominator below `HEIGHT` is taken to be fixed. A random factor looks like that with
-    probability below 4 HEIGHT^2 / p < 1e-5 for each coefficient.
+    Coefficients that come from the random point are random residues; a factor all of whose coefficients are
+    fractions with numerator and denominator below `HEIGHT` is taken to be fixed. A random factor looks like
+    that with probability below 4 HEIGHT^2 / p < 1e-5 for each coefficient.
     """
 
     HEIGHT = 64

@@ -1,7 +1,7 @@
 """Expression trees to straight-line programs: every common subexpression is computed once.
 
-`evaluate` walks a tree with whatever values it is given; handed `Node`s it records what is done to them, and equal
-steps become the same node.
+`evaluate` walks a tree with whatever values it is given; handed `Node`s it records what is done to them, and
+equal steps become the same node.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from equifinal.expression import Expression, evaluate
 
 @dataclass(frozen=True)
 class Step:
-    """One operation: ``number``, ``name``, ``add``, ``mul`` or ``div``; `left` and `right` are earlier steps."""
+    """One operation: ``number``, ``name``, ``add``, ``mul`` or ``div``; `left` and `right` are earlier
+    steps.
+    """
 
     kind: str
     left: int = -1
