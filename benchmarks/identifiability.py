@@ -31,9 +31,7 @@ def collection() -> list[dict[str, Any]]:
     folder = Path(os.environ.get("EQUIFINAL_SHARED", root.parent / "shared"))
     path = folder / "identifiability" / "models.json"
     if not path.exists():
-        sys.exit(
-            f"{path} is not there; set EQUIFINAL_SHARED to the folder that contains identifiability/models.json"
-        )
+        sys.exit(f"{path} is not there; set EQUIFINAL_SHARED to the folder with identifiability/models.json")
     return json.loads(path.read_text())["models"]
 
 

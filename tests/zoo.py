@@ -264,7 +264,7 @@ ZOO = [
         "x' = s*(y - x); y' = x*(r - z) - y; z' = x*y - b*z",
         "x",
         "s, r, b, x_0, y_0, z_0",
-        "y and z are rational in x, x', x''; the input-output equation has coefficients s, b*(1+s), b*s*(1-r)",
+        "y and z are rational in x, x', x''; its equation has coefficients s, b*(1+s), b*s*(1-r)",
     ),
     # --- small and odd ---
     Known(

@@ -85,7 +85,14 @@ def _ranked(candidates: Iterator[Advice]) -> list[Advice]:
     return best[:MOST]
 
 
-def _to_know(local, fibre, generators: Generators, constants, rng, limit: Deadline) -> Iterator[Advice]:
+def _to_know(
+    local: LocalAnalysis,
+    fibre: FibreSlice | None,
+    generators: Generators,
+    constants: Constants,
+    rng: random.Random,
+    limit: Deadline,
+) -> Iterator[Advice]:
     r = len(local.kernel)
     if r == 0:
         assert fibre is not None
@@ -120,7 +127,13 @@ def _to_know(local, fibre, generators: Generators, constants, rng, limit: Deadli
             yield Advice("know", names, leads_to)
 
 
-def _to_measure(models, local: LocalAnalysis, fibre, rng, limit: Deadline) -> Iterator[Advice]:
+def _to_measure(
+    models: Sequence[Model],
+    local: LocalAnalysis,
+    fibre: FibreSlice | None,
+    rng: random.Random,
+    limit: Deadline,
+) -> Iterator[Advice]:
     """States of the first experiment whose measurement would settle everything."""
     first, *others = models
     for state in first.states:

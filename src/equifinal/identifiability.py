@@ -106,7 +106,8 @@ class Identifiability:
                 )
         if not self.complete:
             raise IdentifiabilityError(
-                "the combinations are not known to be complete, so membership cannot be decided; give the analysis more time"
+                "the combinations are not known to be complete, so membership cannot be decided; "
+                "give the analysis more time"
             )
         try:
             return express(
@@ -262,7 +263,8 @@ class _Analysis:
                     found.append(new)
         except BadPrime:
             raise IdentifiabilityError(
-                "the model divides by zero at its initial values, so its outputs have no power series at time 0; "
+                "the model divides by zero at its initial values, so its outputs have no power series "
+                "at time 0; "
                 "start from other initial values"
             ) from None
         except OutOfTime:
@@ -342,7 +344,9 @@ class _Analysis:
             raise IdentifiabilityError(f"{to_text(expression)} divides by zero for all parameters") from None
         return (GLOBALLY, 1) if count == 1 else (LOCALLY, count)
 
-    def _statuses(self, local, fibres) -> tuple[dict[str, str], dict[str, int]]:
+    def _statuses(
+        self, local: LocalAnalysis, fibres: Sequence[FibreSlice]
+    ) -> tuple[dict[str, str], dict[str, int]]:
         status, counts = {}, {}
         for name in self.names:
             status[name], count = self._status(Name(name), local, fibres)
@@ -360,7 +364,9 @@ class _Analysis:
             )
         return degree
 
-    def _certificate(self, locals_, fibres, generators) -> dict[str, Any]:
+    def _certificate(
+        self, locals_: Sequence[LocalAnalysis], fibres: Sequence[FibreSlice], generators: Any
+    ) -> dict[str, Any]:
         certified = ["rank is at least d - r (a minor does not vanish modulo a prime)"]
         probable = ["rank is at most d - r", "fibre degree", "membership of each combination"]
         moved = None

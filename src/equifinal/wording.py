@@ -123,7 +123,9 @@ def _headline(result: Identifiability) -> str:
     if r == 0 and degree == 1:
         return "Everything is identifiable: no two parameter sets give the same output."
     if r == 0 and degree == 0:
-        return "Every parameter is identifiable at least locally; whether globally was not settled in the time given."
+        return (
+            "Every parameter is identifiable at least locally; the global question was not settled in time."
+        )
     if r == 0:
         return f"{degree} parameter sets (counted over the complex numbers) give the same output."
     freedoms = "one continuous freedom" if r == 1 else f"{r} continuous freedoms"

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from typing import Any
 
 import flint
 import numpy as np
@@ -63,7 +64,7 @@ def evaluate_at(
     return [known[i] for i in roots]
 
 
-def _apply(step: Step, known, values, field: Field) -> flint.nmod_poly:
+def _apply(step: Step, known: Any, values: Any, field: Field) -> flint.nmod_poly:
     match step.kind:
         case "number":
             return field.number(step.value)
@@ -101,7 +102,16 @@ def agreeing(
             points = points.restricted(modulus)
 
 
-def _agreeing(points, names, fixed, model, inputs, target, deadline, all_must) -> Points:
+def _agreeing(
+    points: Any,
+    names: Sequence[str],
+    fixed: Any,
+    model: Model,
+    inputs: Any,
+    target: Any,
+    deadline: Deadline,
+    all_must: bool,
+) -> Points:
     prime = points.prime
     field = Field(prime, points.modulus)
     values = {name: c % points.modulus for name, c in zip(names, points.coordinates, strict=True)}
@@ -136,7 +146,15 @@ def _agreeing(points, names, fixed, model, inputs, target, deadline, all_must) -
 
 
 def _coefficient(
-    step: Step, series, own, states, model, values, inputs, k: int, field: Field
+    step: Step,
+    series: Any,
+    own: Any,
+    states: Any,
+    model: Model,
+    values: Any,
+    inputs: Any,
+    k: int,
+    field: Field,
 ) -> flint.nmod_poly:
     """The k-th coefficient of a step, from earlier ones."""
     modulus = field.modulus

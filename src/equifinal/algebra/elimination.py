@@ -38,7 +38,6 @@ from equifinal.algebra.polynomials import (
 from equifinal.algebra.resultants import resultant
 from equifinal.model import Model
 
-
 ORDERS = 8  # of elimination, tried where resultants are needed
 
 

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations_with_replacement
+from typing import Any
 
 import flint
 import numpy as np
@@ -80,7 +81,9 @@ def _complement(reduced: flint.nmod_mat, rank: int, columns: int) -> list[int]:
     return [i for i in range(columns) if i not in pivots]
 
 
-def _formula(function, generators, names, constants, rng: random.Random) -> Expression | None:
+def _formula(
+    function: Any, generators: Any, names: Sequence[str], constants: Constants, rng: random.Random
+) -> Expression | None:
     labels = [f"xi{j + 1}" for j in range(len(generators))]
     prime = random_prime(rng)
     monomials = [
@@ -130,13 +133,21 @@ def _formula(function, generators, names, constants, rng: random.Random) -> Expr
                     terms[tuple(exponents_)] = -c / solution[-1]
             candidates.append(polynomial_expression(labels, terms))
     for candidate in candidates:
-        scaled = _checked(candidate, function, generators, labels, names, constants, rng)
-        if scaled is not None:
-            return scaled
+        formula = _checked(candidate, function, generators, labels, names, constants, rng)
+        if formula is not None:
+            return formula
     return None
 
 
-def _checked(candidate, function, generators, labels, names, constants, rng) -> Expression | None:
+def _checked(
+    candidate: Any,
+    function: Any,
+    generators: Any,
+    labels: Any,
+    names: Sequence[str],
+    constants: Constants,
+    rng: random.Random,
+) -> Expression | None:
     """The candidate, times a constant if needed, if it agrees with the function at fresh points modulo a new
     prime.
     """

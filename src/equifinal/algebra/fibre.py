@@ -15,6 +15,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import flint
 import numpy as np
@@ -75,7 +76,12 @@ def generic_solution(
 
 
 def output_series(
-    model: Model, local: LocalAnalysis, signals: dict[str, np.ndarray], orders: int, rng, deadline
+    model: Model,
+    local: LocalAnalysis,
+    signals: dict[str, np.ndarray],
+    orders: int,
+    rng: random.Random,
+    deadline: Deadline,
 ) -> np.ndarray:
     """Taylor coefficients of the outputs at the point, array (outputs, orders)."""
     lengthen(signals, orders, local.prime, rng)
@@ -230,7 +236,7 @@ def slice_fibre(
 
 
 def substituted(
-    relation: Polynomial, names: Sequence[str], known: dict[str, int], into, free: Sequence[str]
+    relation: Polynomial, names: Sequence[str], known: dict[str, int], into: Any, free: Sequence[str]
 ) -> Polynomial:
     """A relation in earlier unknowns, with those put in that have become known."""
     gens = dict(zip(free, into.gens(), strict=True))
@@ -239,16 +245,20 @@ def substituted(
 
 def isolated(equations: Sequence[Polynomial], point: Sequence[int], prime: int) -> bool:
     """Whether the Jacobian has full rank at the point, so that no curve of solutions goes through it."""
-    rows = [[value_at(e.derivative(i), point) for i in range(len(point))] for e in equations if not e.is_zero()]
+    rows = [
+        [value_at(e.derivative(i), point) for i in range(len(point))] for e in equations if not e.is_zero()
+    ]
     if not point:
         return True
-    return bool(rows) and flint.nmod_mat(len(rows), len(point), [v for r in rows for v in r], prime).rank() == len(point)
+    return bool(rows) and flint.nmod_mat(
+        len(rows), len(point), [v for r in rows for v in r], prime
+    ).rank() == len(point)
 
 
 def _solve(
     experiments: Sequence[Experiment], free: Sequence[str], prime: int, rng: random.Random, deadline: Deadline
 ) -> Points:
-    """Candidates from the shortest equations that leave only finitely many; the series tells which are true."""
+    """Candidates from the shortest equations that leave finitely many; the series tells which are true."""
     equations = [e for experiment in experiments for e in experiment.equations]
     nonzero = [e for experiment in experiments for e in experiment.nonzero if not e.is_zero()]
     longest = max(map(len, equations), default=0)
@@ -258,7 +268,7 @@ def _solve(
         try:
             if not isolated(chosen, [experiments[0].local.point[n] for n in free], prime):
                 raise NotFinite
-            return System(free, chosen, nonzero, prime).solve(rng, limit)
+            return System(free, chosen, nonzero, prime, experiments[0].fixed.values()).solve(rng, limit)
         except (NotFinite, OutOfTime):
             if most == longest:
                 raise
@@ -266,7 +276,14 @@ def _solve(
 
 
 def confirmed(
-    models, experiments, local, free, fixed, candidates: Points, method: str, deadline
+    models: Sequence[Model],
+    experiments: Sequence[Experiment],
+    local: LocalAnalysis,
+    free: Sequence[str],
+    fixed: Any,
+    candidates: Points,
+    method: str,
+    deadline: Deadline,
 ) -> FibreSlice:
     """Keep the candidates whose outputs agree."""
     points = candidates

@@ -65,7 +65,7 @@ def continuous_freedoms(field: KernelField, moving: Sequence[str]) -> list[Freed
 
 
 def exchanged(fibre: FibreSlice, candidates: Sequence[str]) -> list[tuple[str, str]]:
-    """Pairs of coordinates that may be exchanged: their sum and their product have one value, they have two."""
+    """Pairs of coordinates that may be exchanged: sum and product have one value, they have two."""
     values = dict(zip(fibre.free, fibre.points.coordinates, strict=True))
     modulus = fibre.points.modulus
     pairs = []

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations_with_replacement, product
@@ -325,10 +326,8 @@ class Search:
         self.raw = found = []
         for i, model in enumerate(self.models):
             limit = deadline.part(min(10.0, deadline.remaining() / 2))
-            try:
+            with suppress(OutOfTime, BadPrime):
                 found += coefficient_ratios(model, i, self.local, self.rng, limit)
-            except (OutOfTime, BadPrime):
-                pass
             found += lie_derivatives(model, self.local, limit)
         return found
 

@@ -26,6 +26,11 @@ def degrevlex(monomial: Monomial) -> tuple:
     return (sum(monomial), tuple(-e for e in reversed(monomial)))
 
 
+def leading(terms: Terms) -> Monomial:
+    """The leading monomial in degrevlex order."""
+    return max(terms, key=degrevlex)
+
+
 def without_monomial(terms: Terms) -> Terms:
     """Divided by the largest monomial that divides all terms; the same object if that is 1."""
     least: Monomial = tuple(map(min, *terms)) if len(terms) > 1 else next(iter(terms))

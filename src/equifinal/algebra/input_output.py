@@ -22,7 +22,6 @@ from equifinal.algebra.polynomials import Polynomial, Ratio, Ring, grouped, ring
 from equifinal.expression import Expression
 from equifinal.model import Model
 
-
 LONG = 2000  # terms of an equation from which on it pays to cancel common factors of its coefficients
 PARTNERS = 8
 
@@ -101,8 +100,11 @@ def relation_rows(
     return [row for row in rows if row], len(keys), rank
 
 
-def reduced_ratios(coefficients: Sequence[dict], values: Sequence[int], prime: int, deadline: Deadline) -> list[dict]:
-    """c_i/c_j = v_i/v_j with common factors of c_i and c_j cancelled: for every i the partner that leaves least.
+def reduced_ratios(
+    coefficients: Sequence[dict], values: Sequence[int], prime: int, deadline: Deadline
+) -> list[dict]:
+    """c_i/c_j = v_i/v_j with common factors of c_i and c_j cancelled: for every i the partner that leaves
+    least.
 
     The factors cancelled do not depend on the fibre, so they vanish at none of its points.
     """
@@ -144,7 +146,7 @@ class StartValues:
         self.elimination, self.signals = elimination, signals
         jets = {variable: jet for jet, variable in elimination.jets.items()}
         gens = into.gens()
-        self.images: list[Ratio | None] = []
+        self.images: list[Ratio] = []
         one = into.constant(1)
         for i in range(len(elimination.names)):
             if i in jets:
@@ -162,12 +164,11 @@ class StartValues:
             i: self.images[i].under
             for i, d in enumerate(degrees)
             if d and not self.images[i].under.is_constant()
-        }  # type: ignore[union-attr]
+        }
         for monomial, coefficient in polynomial.to_dict().items():
             term = self.into.constant(int(coefficient))
             for i, e in enumerate(monomial):
                 image = self.images[i]
-                assert image is not None
                 if e:
                     over = image.over if i in denominators else image.over / image.under
                     term = term * over**e

@@ -14,6 +14,7 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations_with_replacement
+from typing import Any
 
 import flint
 import numpy as np
@@ -70,7 +71,9 @@ class Coefficients:
         self.prime = local.prime
         self.plan: tuple[int, ...] = ()
 
-    def _eliminated(self, parameters: Mapping[str, int], generic: GenericPoint, deadline: Deadline) -> Elimination:
+    def _eliminated(
+        self, parameters: Mapping[str, int], generic: GenericPoint, deadline: Deadline
+    ) -> Elimination:
         """Eliminate at one point, in the order found best at the first one."""
 
         def make(order: random.Random | None) -> Eliminator:
@@ -149,7 +152,7 @@ class Ratios:
     def __init__(self, keys: Sequence[Key], free: Sequence[str], prime: int, into: Ring):
         self.keys, self.free, self.prime, self.into = list(keys), list(free), prime, into
 
-    def dependence(self, base: np.ndarray, moved: Sequence[np.ndarray]) -> np.ndarray:
+    def dependence(self, base: np.ndarray, moved: np.ndarray) -> np.ndarray:
         """Array (free, keys) of labels: a ratio depends on a parameter unless both coefficients have equal
         labels.
         """
@@ -196,7 +199,7 @@ class Ratios:
         rng: random.Random,
         deadline: Deadline,
     ) -> list[tuple[int, tuple[int, ...], int, int]]:
-        """Pairs by the degree of their ratio along a line: (degree, which parameters, coefficient, divisor)."""
+        """Pairs by the degree of their ratio along a line: (degree, parameters, coefficient, divisor)."""
         pairs = [(j, i) for j in range(len(self.keys)) for i in range(j)]
         if len(pairs) > 1500:
             pairs = rng.sample(pairs, 1500)
@@ -268,7 +271,7 @@ class Ratios:
 def simple_relations(
     coefficients: Coefficients,
     into: Ring,
-    signals_of_length,
+    signals_of_length: Any,
     deadline: Deadline,
     *,
     samples: int,
@@ -359,7 +362,15 @@ def _within(combination: Sequence[int], caps: Mapping[int, int] | None) -> bool:
 
 
 def _low_degree_relations(
-    ratios: Ratios, pairs, positions, point, base, sampled, scattered, axes, deadline
+    ratios: Ratios,
+    pairs: Any,
+    positions: Any,
+    point: Any,
+    base: Any,
+    sampled: Any,
+    scattered: Any,
+    axes: Any,
+    deadline: Deadline,
 ) -> list[Polynomial]:
     """Relations from the pairs of lowest degree: independent ones, and a few to spare."""
     prime = ratios.prime

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import flint
 import numpy as np
@@ -24,9 +25,9 @@ class KernelField:
     Parameters
     ----------
     constants
-        Named constants to be drawn at random as well, as further coordinates of the points along which nothing moves:
-        invariants are then found with the constants by name. (That they are invariants at the constants'
-        actual values has to be checked.)
+        Named constants to be drawn at random as well, as further coordinates of the points along which
+        nothing moves: invariants are then found with the constants by name. (That they are invariants at the
+        constants' actual values has to be checked.)
     """
 
     def __init__(
@@ -72,7 +73,12 @@ def _opened(model: Model, constants: Sequence[str]) -> Model:
 
 
 def _kernels(
-    models, local: LocalAnalysis, names, points: np.ndarray, rng, deadline
+    models: Sequence[Model],
+    local: LocalAnalysis,
+    names: Sequence[str],
+    points: np.ndarray,
+    rng: random.Random,
+    deadline: Deadline,
 ) -> list[list[list[int]] | None]:
     """Kernels at a batch of points; None where the rank is less than generic."""
     n = len(local.names)
@@ -93,14 +99,20 @@ def _kernels(
     return found
 
 
-def kernel_at(models, local: LocalAnalysis, point: dict[str, int], rng: random.Random, deadline: Deadline):
+def kernel_at(
+    models: Sequence[Model],
+    local: LocalAnalysis,
+    point: dict[str, int],
+    rng: random.Random,
+    deadline: Deadline,
+) -> Any:
     """The kernel at one point, or None if the point is special."""
     array = np.array([[point[name] for name in local.names]], dtype=np.int64).reshape(1, len(local.names))
     return _kernels(models, local, local.names, array, rng, deadline)[0]
 
 
 def rank_without(
-    models, local: LocalAnalysis, excluded: set[str], rng: random.Random, deadline: Deadline
+    models: Sequence[Model], local: LocalAnalysis, excluded: set[str], rng: random.Random, deadline: Deadline
 ) -> int:
     """At most how many independent identifiable functions there are that do not contain the excluded
     coordinates.

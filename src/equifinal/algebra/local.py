@@ -13,6 +13,7 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import flint
 import numpy as np
@@ -77,7 +78,15 @@ def analyse_locally(
     raise BadPrime
 
 
-def _at_point(models, names, prime, point, inputs, rng, deadline) -> LocalAnalysis:
+def _at_point(
+    models: Sequence[Model],
+    names: Sequence[str],
+    prime: int,
+    point: Any,
+    inputs: Any,
+    rng: random.Random,
+    deadline: Deadline,
+) -> LocalAnalysis:
     array = np.array([[point[name] for name in names]], dtype=np.int64).reshape(1, len(names))
     outputs = sum(len(model.outputs) for model in models)
     order = max(8, len(names) // outputs + 4)

@@ -17,7 +17,8 @@ Ring = Any  # flint.nmod_mpoly_ctx
 
 def ring(names: Sequence[str], prime: int) -> Ring:
     """Polynomials in `names`; flint sees v0, v1, ... because model names may be in any script."""
-    return flint.nmod_mpoly_ctx.get([f"v{i}" for i in range(len(names))], prime, "degrevlex")
+    context: Any = flint.nmod_mpoly_ctx  # its stubs have the arguments in another order
+    return context.get([f"v{i}" for i in range(len(names))], prime, "degrevlex")
 
 
 class Ratio:

@@ -43,7 +43,6 @@ class Points:
         """Only the points at which `modulus`, a divisor of the present one, vanishes."""
         return Points(self.prime, modulus, tuple(c % modulus for c in self.coordinates))
 
-
     def value(self, polynomial: Any) -> flint.nmod_poly:
         """A polynomial in the coordinates at all points."""
         total = flint.nmod_poly([], self.prime)
@@ -56,7 +55,9 @@ class Points:
         return total % self.modulus
 
     def joined(self, other: Points, rng: random.Random) -> Points:
-        """These points and others, by the Chinese remainder theorem; the others' z is shifted out of the way."""
+        """These points and others, by the Chinese remainder theorem; the others' z is shifted out of the
+        way.
+        """
         shift = flint.nmod_poly([rng.randrange(1, self.prime), 1], self.prime)
         modulus = other.modulus(shift)
         common, left, right = self.modulus.xgcd(modulus)  # left*m1 + right*m2 = 1
@@ -133,7 +134,9 @@ def points_of(
     raise OutOfTime
 
 
-def _multiplication(generators, leads, monomials, variables, prime, deadline) -> list[flint.nmod_mat]:
+def _multiplication(
+    generators: Any, leads: Any, monomials: Any, variables: Any, prime: int, deadline: Deadline
+) -> list[flint.nmod_mat]:
     """Matrices of multiplication by each variable in the basis of standard monomials (columns are images)."""
     position = {m: k for k, m in enumerate(monomials)}
     border = {
@@ -187,7 +190,7 @@ def _minimal_polynomial(krylov: flint.nmod_mat, n: int, prime: int) -> flint.nmo
     return flint.nmod_poly([-int(reduced[i, rank]) for i in range(rank)] + [1], prime)
 
 
-def _separated(tables, monomials, prime: int, rng: random.Random) -> Points | None:
+def _separated(tables: Any, monomials: Any, prime: int, rng: random.Random) -> Points | None:
     n = len(monomials)
     form = flint.nmod_mat(n, n, prime)
     for table in tables:
@@ -205,7 +208,7 @@ def _separated(tables, monomials, prime: int, rng: random.Random) -> Points | No
     return Points(prime, modulus, tuple(coordinates))
 
 
-def _squarefree_parts(tables, n: int, prime: int) -> list[Terms]:
+def _squarefree_parts(tables: Any, n: int, prime: int) -> list[Terms]:
     """Squarefree minimal polynomials of the variables: with them the ideal becomes radical (Seidenberg)."""
     found = []
     for i, table in enumerate(tables):

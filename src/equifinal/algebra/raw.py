@@ -12,18 +12,21 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from fractions import Fraction
+from typing import Any
 
 from equifinal.algebra.deadline import Deadline, OutOfTime
-from equifinal.algebra.elimination import Eliminator
+from equifinal.algebra.elimination import Eliminator, best_elimination
 from equifinal.algebra.fibre import generic_solution
 from equifinal.algebra.functions import polynomial_expression, quotient_expression
 from equifinal.algebra.local import LocalAnalysis, lengthen
 from equifinal.algebra.polynomials import Polynomial, Ratio, grouped, ring, to_ratio
 from equifinal.algebra.residues import BadPrime, rational
 from equifinal.expression import Expression
+from equifinal.expression import names as names_of
 from equifinal.model import Model
 
-LONGEST = 60  # terms of a numerator or denominator that anybody would read
+LONGEST = 400  # terms of a numerator or denominator; few will read so many, but the proof needs them
+PARTNERS = 8  # divisors tried for every coefficient
 
 
 def lifted(polynomial: Polynomial, scale: int, prime: int) -> dict[tuple[int, ...], Fraction] | None:
@@ -64,17 +67,28 @@ def coefficient_ratios(
     signals = local.inputs[index]
     lengthen(signals, len(model.states) + 4, local.prime, rng)
     generic = generic_solution(model, local, rng, signals)
-    result = Eliminator(model, local.names, {}, local.prime, generic, deadline, size_limit=6000).run()
-    context = ring(local.names, local.prime)
+    used = {n for e in (*model.rhs, *model.observed) for n in names_of(e)}
+    free = [n for n in local.names if n in used]
+    rest = {n: local.point[n] for n in local.names if n not in used}
+    result = best_elimination(
+        lambda order: Eliminator(model, free, rest, local.prime, generic, deadline, order=order), rng
+    )
+    context = ring(free, local.prime)
     found: list[Expression] = []
     for equation in result.equations:
         groups = [context.from_dict(terms) for terms in grouped(equation, result.parameters).values()]
         groups.sort(key=lambda c: (len(c), int(c.total_degree())))
-        if not groups:
-            continue
-        for c in groups[1:]:
-            deadline.check()
-            expression = ratio_expression(c, groups[0], local.names, local.prime)
+        for i, c in enumerate(groups[1:], start=1):
+            best: Ratio | None = None
+            for divisor in groups[: min(i, PARTNERS)]:
+                deadline.check()
+                ratio = Ratio(c, divisor)
+                if best is None or len(ratio.over) + len(ratio.under) < len(best.over) + len(best.under):
+                    best = ratio
+            assert best is not None
+            if best.over.is_constant() and best.under.is_constant():
+                continue
+            expression = ratio_expression(best.over, best.under, free, local.prime)
             if expression is not None:
                 found.append(expression)
     return found
@@ -112,7 +126,7 @@ def lie_derivatives(model: Model, local: LocalAnalysis, deadline: Deadline) -> l
     return found
 
 
-def _put(polynomial: Polynomial, images: Sequence[Ratio], into) -> Ratio:
+def _put(polynomial: Polynomial, images: Sequence[Ratio], into: Any) -> Ratio:
     total = Ratio(into.constant(0), into.constant(1), cancelled=True)
     for monomial, c in polynomial.to_dict().items():
         term = Ratio(into.constant(int(c)), into.constant(1), cancelled=True)
@@ -123,7 +137,7 @@ def _put(polynomial: Polynomial, images: Sequence[Ratio], into) -> Ratio:
     return total
 
 
-def _lie(ratio: Ratio, flow: Sequence[Ratio], context) -> Ratio:
+def _lie(ratio: Ratio, flow: Sequence[Ratio], context: Any) -> Ratio:
     total = Ratio(context.constant(0), context.constant(1), cancelled=True)
     for i, rate in enumerate(flow):
         top = ratio.over.derivative(i) * ratio.under - ratio.over * ratio.under.derivative(i)

@@ -1,7 +1,7 @@
 """Resultants as determinants of Bezout matrices, expanded along rows with every minor computed once.
 
-For the low degrees and many variables met here this is faster by orders of magnitude than remainder sequences, and it
-can be given up at any moment.
+For the low degrees and many variables met here this is faster by orders of magnitude than remainder
+sequences, and it can be given up at any moment.
 """
 
 from __future__ import annotations
@@ -29,7 +29,13 @@ def resultant(f: Polynomial, g: Polynomial, variable: int, most_terms: int, dead
     zero = f.context().constant(0)
     a, b = ([*c, *[zero] * (n + 1 - len(c))] for c in (a, b))
     matrix = [
-        [_sum([a[j + 1 + k] * b[i - k] - a[i - k] * b[j + 1 + k] for k in range(min(i, n - 1 - j) + 1)], zero) for j in range(n)]
+        [
+            _sum(
+                [a[j + 1 + k] * b[i - k] - a[i - k] * b[j + 1 + k] for k in range(min(i, n - 1 - j) + 1)],
+                zero,
+            )
+            for j in range(n)
+        ]
         for i in range(n)
     ]
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
@@ -211,7 +212,7 @@ class OutputSeries:
         else:
             self._divide(i, k, a, da, a_fixed, b, db, b_fixed)
 
-    def _divide(self, i, k, a, da, a_fixed, b, db, b_fixed) -> None:
+    def _divide(self, i: int, k: int, a: Any, da: Any, a_fixed: Any, b: Any, db: Any, b_fixed: Any) -> None:
         # a = b q:  b_0 q_k = a_k - sum_{j<k} q_j b_{k-j}, and the same with one factor differentiated
         p, q, dq = self.prime, self.values[i], self.tangents[i]
         inverse = inverses(b[0], p)

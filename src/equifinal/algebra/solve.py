@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import flint
 
 from equifinal.algebra.deadline import Deadline, OutOfTime
-from equifinal.algebra.groebner import Terms, degrevlex, echelon, groebner, without_monomial
+from equifinal.algebra.groebner import Terms, degrevlex, echelon, groebner, leading, without_monomial
 from equifinal.algebra.polynomials import Polynomial, Ring, mapped, ring
 from equifinal.algebra.quotient import NotFinite, Points, points_of
 from equifinal.algebra.residues import BadPrime, rational
@@ -26,19 +27,29 @@ class System:
         Polynomials that vanish at every point looked for.
     nonzero
         Polynomials that vanish at none of them: denominators, leading coefficients.
+    taken
+        Values of fixed coordinates, which no other coordinate has at a generic point.
     """
 
     def __init__(
-        self, names: Sequence[str], equations: Sequence[Polynomial], nonzero: Sequence[Polynomial], prime: int
+        self,
+        names: Sequence[str],
+        equations: Sequence[Polynomial],
+        nonzero: Sequence[Polynomial],
+        prime: int,
+        taken: Iterable[int] = (),
     ):
         self.names, self.prime = tuple(names), prime
         self.ring: Ring = ring(names, prime)
         self.equations, self.nonzero = list(equations), list(nonzero)
+        self.taken = set(taken)
         self.splits = 3  # how often an equation that is a product may be split into its factors
 
     def solve(self, rng: random.Random, deadline: Deadline) -> Points:
         """All points, as `Points` over the unknowns; raises `NotFinite` if there are infinitely many."""
         images, rows = self._linear_steps(deadline)
+        if any(sum(leading(row)) == 0 for row in rows) or self._is_special(images):
+            raise BadPrime  # no points, or none that is generic
         if branches := self._branches(rows):
             return self._united(branches, rng, deadline)
         free = sorted({i for row in rows for monomial in row for i, e in enumerate(monomial) if e})
@@ -72,20 +83,32 @@ class System:
         rows = [strip(_terms(e)) for e in self.equations if not e.is_zero()]
         while True:
             rows = echelon(rows, self.prime, degrevlex, deadline) if rows else []
-            linear = [row for row in rows if sum(max(row, key=degrevlex)) == 1]
+            linear = [row for row in rows if sum(leading(row)) == 1]
             if not linear:
                 return images, rows
             new: dict[int, Terms] = {}
             for row in linear:
-                lead = max(row, key=degrevlex)
+                lead = leading(row)
                 new[lead.index(1)] = {m: -c % self.prime for m, c in row.items() if m != lead}
             for i, image in enumerate(images):
                 if image is not None:
                     images[i] = self._put(image, new)
             for i, image in new.items():
                 images[i] = image
-            rest = [row for row in rows if sum(max(row, key=degrevlex)) != 1]
+            rest = [row for row in rows if sum(leading(row)) != 1]
             rows = [strip(r) for r in (self._put(row, new) for row in rest) if r]
+
+    def _is_special(self, images: Sequence[Terms | None]) -> bool:
+        """Whether something that vanishes at no generic point vanishes at all solutions."""
+        gens = self.ring.gens()
+        put = [self.ring.from_dict(image) if image is not None else gens[i] for i, image in enumerate(images)]
+        if len({str(p) for p in put}) < len(put):
+            return True  # two coordinates are equal
+        if any(p.is_constant() and (p.is_zero() or int(p.coeffs()[0]) in self.taken) for p in put):
+            return True  # a coordinate is zero, or equal to one that is fixed
+        return any(
+            len(p) <= 200 and mapped(p, put, self.ring).is_zero() for p in self.nonzero if not p.is_zero()
+        )
 
     def _branches(self, rows: Sequence[Terms]) -> list[Polynomial]:
         """The factors of a short equation that is a product: each of them gives a smaller system."""
@@ -104,7 +127,7 @@ class System:
         """The points of all branches, those on several of them counted once."""
         union: Points | None = None
         for k, branch in enumerate(branches):
-            system = System(self.names, [*self.equations, branch], self.nonzero, self.prime)
+            system = System(self.names, [*self.equations, branch], self.nonzero, self.prime, self.taken)
             system.splits = self.splits - 1
             try:
                 points = system.solve(rng, deadline)
@@ -125,7 +148,9 @@ class System:
         images = [self.ring.from_dict(new[i]) if i in new else gens[i] for i in range(len(self.names))]
         return _terms(mapped(self.ring.from_dict(terms), images, self.ring))
 
-    def _finite(self, rows, free, images, rng: random.Random, deadline: Deadline) -> Points:
+    def _finite(
+        self, rows: Any, free: Sequence[int], images: Any, rng: random.Random, deadline: Deadline
+    ) -> Points:
         short = [_picked(row, free) for row in rows]
         basis = groebner(short, self.prime, deadline, simplify=Stripper(len(free), self.prime))
         try:
@@ -175,7 +200,7 @@ def determined(
         return {}
     found = {}
     for row in basis:
-        lead = max(row, key=degrevlex)
+        lead = leading(row)
         if sum(lead) == 1 and all(sum(m) == 0 or m == lead for m in row):
             found[names[lead.index(1)]] = -row.get((0,) * len(names), 0) % prime
     solved = {names.index(name): value for name, value in found.items()}

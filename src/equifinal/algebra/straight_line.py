@@ -48,7 +48,7 @@ class Program:
     def record(self, expressions: Iterable[Expression], constants: Mapping[str, Fraction]) -> list[int]:
         """Record expressions; the positions of their values are returned."""
         table = _Names(self, constants)
-        return [evaluate(expression, table, self.number).index for expression in expressions]  # type: ignore[arg-type]
+        return [evaluate(expression, table, self.number).index for expression in expressions]
 
 
 class _Names(dict):
