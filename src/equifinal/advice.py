@@ -1,0 +1,154 @@
+"""What to add to a model so that everything becomes identifiable: a value to know, a state to measure."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations, islice
+from typing import Any
+
+import flint
+
+from equifinal.algebra.deadline import Deadline, OutOfTime
+from equifinal.algebra.fibre import FibreSlice, slice_fibre
+from equifinal.algebra.freedoms import different
+from equifinal.algebra.local import LocalAnalysis, analyse_locally, slice_coordinates
+from equifinal.algebra.membership import Constants
+from equifinal.algebra.quotient import NotFinite
+from equifinal.algebra.residues import BadPrime
+from equifinal.algebra.selection import Generators, level_set
+from equifinal.model import Model
+
+MOST = 6  # pieces of advice of one kind
+
+
+@dataclass(frozen=True)
+class Advice:
+    """An addition that would make the model identifiable.
+
+    Attributes
+    ----------
+    kind
+        ``know`` (parameters or initial values) or ``measure`` (states).
+    names
+        What to know or measure.
+    leads_to
+        ``globally`` or ``locally``: how identifiable everything would then be.
+    """
+
+    kind: str
+    names: tuple[str, ...]
+    leads_to: str
+
+    @property
+    def text(self) -> str:
+        what = " and ".join(self.names)
+        verb = "Knowing" if self.kind == "know" else "Measuring"
+        also = "" if self.kind == "know" else " as well"
+        result = (
+            "everything identifiable"
+            if self.leads_to == "globally"
+            else "everything identifiable up to finitely many alternatives"
+        )
+        return f"{verb} {what}{also} would make {result}."
+
+    def to_json(self) -> dict[str, Any]:
+        return {"kind": self.kind, "names": list(self.names), "leads_to": self.leads_to, "text": self.text}
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> Advice:
+        return Advice(str(data["kind"]), tuple(data["names"]), str(data["leads_to"]))
+
+
+def advise(
+    models: Sequence[Model],
+    local: LocalAnalysis,
+    fibre: FibreSlice | None,
+    generators: Generators,
+    constants: Constants,
+    rng: random.Random,
+    deadline: Deadline,
+) -> list[Advice]:
+    """Smallest sets of values to know, and single states to measure, that make everything identifiable."""
+    if not local.kernel and (fibre is None or fibre.degree == 1):
+        return []
+    limit = deadline.part(2.0)
+    found = list(_ranked(_to_know(local, fibre, generators, constants, rng, limit)))
+    found += list(_ranked(_to_measure(models, local, fibre, rng, deadline.part(2.0))))
+    return found
+
+
+def _ranked(candidates: Iterator[Advice]) -> list[Advice]:
+    everything = list(candidates)
+    best = [a for a in everything if a.leads_to == "globally"] or everything
+    return best[:MOST]
+
+
+def _to_know(
+    local: LocalAnalysis,
+    fibre: FibreSlice | None,
+    generators: Generators,
+    constants: Constants,
+    rng: random.Random,
+    limit: Deadline,
+) -> Iterator[Advice]:
+    r = len(local.kernel)
+    if r == 0:
+        assert fibre is not None
+        for name, values in zip(fibre.free, fibre.points.coordinates, strict=True):
+            left = fibre.points.modulus.gcd(values - local.point[name])
+            if left.degree() == 1:
+                yield Advice("know", (name,), "globally")
+        return
+    columns = [i for i in range(len(local.names)) if any(row[i] for row in local.kernel)]
+    point = {n: local.point[n] for n in local.names}
+    choices = list(islice(combinations(columns, r), 40))
+    if fibre is not None and fibre.degree > 1:  # one more value may be needed to choose a branch
+        several = [local.names.index(n) for n in different(fibre) if local.names.index(n) not in columns]
+        choices += [(*chosen, i) for chosen in choices[:8] for i in several[:4]]
+    for chosen in choices:
+        if limit.remaining() <= 0:
+            return
+        chosen, extra = chosen[:r], chosen[r:]
+        minor = flint.nmod_mat(r, r, [row[i] for row in local.kernel for i in chosen], local.prime)
+        if int(minor.det()) == 0:
+            continue
+        names = tuple(local.names[i] for i in (*chosen, *extra))
+        leads_to = "locally"
+        if fibre is not None and generators.complete:
+            try:
+                fixed = {n: point[n] for n in names}
+                _, points = level_set(generators.functions, constants, point, fixed, local.prime, rng, limit)
+                leads_to = "globally" if points.count == 1 else "locally"
+            except (OutOfTime, NotFinite, BadPrime):
+                pass
+        if leads_to == "globally" or not extra:
+            yield Advice("know", names, leads_to)
+
+
+def _to_measure(
+    models: Sequence[Model],
+    local: LocalAnalysis,
+    fibre: FibreSlice | None,
+    rng: random.Random,
+    limit: Deadline,
+) -> Iterator[Advice]:
+    """States of the first experiment whose measurement would settle everything."""
+    first, *others = models
+    for state in first.states:
+        if state in first.outputs or limit.remaining() <= 0:
+            continue
+        extended = [replace(first, outputs=(*first.outputs, state)), *others]
+        try:
+            new = analyse_locally(extended, local.names, rng, limit)
+            if new.rank < len(local.names):
+                continue
+            leads_to = "locally"
+            if fibre is not None:
+                sliced = slice_fibre(extended, new, slice_coordinates(new, local.names), rng, limit)
+                leads_to = "globally" if sliced.degree == 1 else "locally"
+        except (OutOfTime, NotFinite, BadPrime):
+            continue
+        if leads_to == "globally" or local.kernel:
+            yield Advice("measure", (state,), leads_to)

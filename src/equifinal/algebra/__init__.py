@@ -1,0 +1,1 @@
+"""Exact algebra behind the identifiability analysis: python-flint and NumPy integers, never a float."""

@@ -1,0 +1,432 @@
+r"""Input-output equations too long to write out: their simplest coefficients, by interpolation.
+
+At numeric parameters elimination is fast: the polynomials contain derivatives of outputs only. So the
+coefficients :math:`c_j(\theta)` of an input-output equation are functions that can be *evaluated*, though not
+written down. Some of their ratios are simple; those are recovered from values at random points, and a few of
+them usually determine the parameters. A ratio :math:`c_j/c_0` is identifiable when the monomials of the
+equation satisfy no other linear relation along the solution than the equation itself (the Wronskian test),
+which is checked for every equation used.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import combinations_with_replacement
+from typing import Any
+
+import flint
+import numpy as np
+
+from equifinal.algebra.deadline import Deadline, OutOfTime
+from equifinal.algebra.elimination import Elimination, Eliminator, GenericPoint, best_elimination
+from equifinal.algebra.input_output import Signals, monomial_series
+from equifinal.algebra.local import LocalAnalysis, random_point
+from equifinal.algebra.polynomials import Polynomial, Ring, grouped, value_at
+from equifinal.algebra.residues import BadPrime
+from equifinal.algebra.series import OutputSeries
+from equifinal.expression import Name
+from equifinal.model import Model
+
+Key = tuple[int, ...]
+LARGE = 10**6
+MAX_KEYS = 2000
+LINE = 24  # points on a line, enough for degree 10
+AXIS = 12  # points along one parameter, enough for degree 4
+TRIED_PAIRS = 100
+SPARE = 6
+TRIES = 16  # pairs of coefficients with the same dependence
+DEGREES = (
+    (1, 0),
+    (1, 1),
+    (2, 0),
+    (2, 1),
+    (1, 2),
+    (3, 0),
+    (2, 2),
+    (3, 1),
+    (4, 0),
+    (3, 2),
+    (3, 3),
+    (4, 2),
+    (4, 4),
+)
+
+
+class Coefficients:
+    """Coefficients of all input-output equations of a model as functions of the free parameters, by
+    evaluation.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        free: Sequence[str],
+        fixed: Mapping[str, int],
+        local: LocalAnalysis,
+        rng: random.Random,
+    ):
+        self.model, self.free, self.fixed, self.local, self.rng = model, list(free), dict(fixed), local, rng
+        self.prime = local.prime
+        self.plan: tuple[int, ...] = ()
+
+    def _eliminated(
+        self, parameters: Mapping[str, int], generic: GenericPoint, deadline: Deadline
+    ) -> Elimination:
+        """Eliminate at one point, in the order found best at the first one."""
+
+        def make(order: random.Random | None) -> Eliminator:
+            return Eliminator(
+                self.model,
+                [],
+                parameters,
+                self.prime,
+                generic,
+                deadline,
+                resultant_limit=LARGE,
+                order=order,
+                plan=self.plan,
+            )
+
+        result = make(None).run() if self.plan else best_elimination(make, self.rng)
+        self.plan = tuple(x for x, _ in result.links)
+        return result
+
+    def at(self, points: Sequence[Mapping[str, int]], deadline: Deadline) -> list[Elimination]:
+        """Eliminations at numeric parameters, one for each point."""
+        model, prime = self.model, self.prime
+        starts = {x: f"{x} at time 0" for x in model.states}
+        unbound = replace(model, initial={x: Name(name) for x, name in starts.items()}, quantities={})
+        names = [*self.free, *self.fixed, *starts.values()]
+        states = [random_point(model.states, prime, self.rng) for _ in points]
+        array = np.array(
+            [
+                [*(point[n] for n in self.free), *self.fixed.values(), *state.values()]
+                for point, state in zip(points, states, strict=True)
+            ],
+            dtype=np.int64,
+        )
+        signals = {
+            u: np.array([self.rng.randrange(prime) for _ in range(len(model.states) + 4)])
+            for u in model.inputs
+        }
+        run = OutputSeries(unbound, names, array, signals, prime, tangents=False)
+        run.extend(len(model.states) + 3)
+        coefficients = run.output_coefficients()
+        found = []
+        for i, (point, state) in enumerate(zip(points, states, strict=True)):
+            deadline.check()
+            parameters = {**point, **self.fixed}
+            outputs = {y: coefficients[j, :, i] for j, y in enumerate(model.outputs)}
+            generic = GenericPoint(state, parameters, outputs | signals, prime)
+            result = self._eliminated(parameters, generic, deadline)
+            if not result.complete:
+                raise OutOfTime
+            found.append(result)
+        return found
+
+
+def has_one_relation(
+    elimination: Elimination, equation: Polynomial, signals: Signals, deadline: Deadline
+) -> bool:
+    """Whether the equation is the only linear relation among its monomials along the solution (Wronskian
+    test).
+    """
+    keys = list(grouped(equation, elimination.parameters))
+    if len(keys) > MAX_KEYS:
+        raise OutOfTime
+    orders = len(keys) + 2
+    columns = monomial_series(elimination, keys, signals, orders)
+    deadline.check()
+    matrix = flint.nmod_mat(len(keys), orders, signals.prime)
+    for j, series in enumerate(columns):
+        for k, c in enumerate(series.coeffs()[:orders]):
+            matrix[j, k] = c
+    return matrix.rank() == len(keys) - 1
+
+
+class Ratios:
+    """Simple ratios of coefficients of one input-output equation, recovered from values."""
+
+    def __init__(self, keys: Sequence[Key], free: Sequence[str], prime: int, into: Ring):
+        self.keys, self.free, self.prime, self.into = list(keys), list(free), prime, into
+
+    def dependence(self, base: np.ndarray, moved: np.ndarray) -> np.ndarray:
+        """Array (free, keys) of labels: a ratio depends on a parameter unless both coefficients have equal
+        labels.
+        """
+        inverse = np.array([pow(int(v), -1, self.prime) for v in base], dtype=np.int64)
+        return np.stack([row * inverse % self.prime for row in moved])
+
+    def simple_pairs(self, labels: np.ndarray) -> dict[tuple[int, ...], list[tuple[int, int]]]:
+        """Pairs (coefficient, divisor) by the parameters their ratio depends on, fewest parameters first."""
+        nearest: dict[tuple[int, ...], list[tuple[int, int]]] = {}
+        for j in range(len(self.keys)):
+            differs = labels != labels[:, j : j + 1]
+            seen: set[tuple[int, ...]] = set()
+            for i in np.argsort(differs.sum(axis=0), kind="stable"):
+                which = tuple(np.flatnonzero(differs[:, i]).tolist())
+                if which and which not in seen:
+                    seen.add(which)
+                    nearest.setdefault(which, []).append((j, int(i)))
+                if len(seen) == 4:
+                    break
+        return {which: nearest[which] for which in sorted(nearest, key=lambda w: (len(w), w))}
+
+    def line_degree(self, values: Sequence[int], abscissae: Sequence[int]) -> int | None:
+        """Degree of a function along a line, as a quotient of two polynomials of that degree; None if too
+        high.
+        """
+        p = self.prime
+        for degree in range(1, (len(values) - 3) // 2 + 1):
+            count = 2 * degree + 4
+            if count > len(values):
+                return None
+            rows = []
+            for s, value in zip(abscissae[:count], values, strict=False):
+                powers = [pow(s, e, p) for e in range(degree + 1)]
+                rows += [*powers, *(-value * v % p for v in powers)]
+            if flint.nmod_mat(count, 2 * degree + 2, rows, p).rank() < 2 * degree + 2:
+                return degree
+        return None
+
+    def low_degree_pairs(
+        self,
+        labels: np.ndarray,
+        line: np.ndarray,
+        abscissae: Sequence[int],
+        rng: random.Random,
+        deadline: Deadline,
+    ) -> list[tuple[int, tuple[int, ...], int, int]]:
+        """Pairs by the degree of their ratio along a line: (degree, parameters, coefficient, divisor)."""
+        pairs = [(j, i) for j in range(len(self.keys)) for i in range(j)]
+        if len(pairs) > 1500:
+            pairs = rng.sample(pairs, 1500)
+        found = []
+        for j, i in pairs:
+            deadline.check()
+            which = tuple(np.flatnonzero(labels[:, j] != labels[:, i]).tolist())
+            values = [
+                int(a) * pow(int(b), -1, self.prime) % self.prime
+                for a, b in zip(line[:, j], line[:, i], strict=True)
+            ]
+            degree = self.line_degree(values, abscissae) if which else None
+            if degree is not None:
+                found.append((degree, which, j, i))
+        return sorted(found, key=lambda f: (f[0], len(f[1]), f[1:]))
+
+    def fitted(
+        self,
+        which: Sequence[int],
+        values: Sequence[int],
+        points: Sequence[Mapping[str, int]],
+        degrees: tuple[int, int],
+        caps: Mapping[int, int] | None = None,
+    ) -> tuple[Polynomial, Polynomial] | None:
+        """Numerator and denominator of at most these total degrees through the values, with points to spare.
+
+        `caps` bounds the degree in each variable.
+        """
+        top, bottom = (
+            [
+                c
+                for d in range(degree + 1)
+                for c in combinations_with_replacement(which, d)
+                if _within(c, caps)
+            ]
+            for degree in degrees
+        )
+        width, p = len(top) + len(bottom), self.prime
+        if width + 3 > len(points):
+            return None
+        rows: list[int] = []
+        known: dict[tuple[int, ...], int] = {}
+        for point, value in zip(points[: width + 3], values, strict=False):
+            known.clear()
+            known[()] = 1
+            for combination in max(top, bottom, key=len)[1:]:
+                known[combination] = known[combination[:-1]] * point[self.free[combination[-1]]] % p
+            rows += [known[c] for c in top]
+            rows += [-value * known[c] % p for c in bottom]
+        reduced, rank = flint.nmod_mat(width + 3, width, rows, p).rref()
+        if rank != width - 1:
+            return None
+        loose = next((j for j in range(rank) if int(reduced[j, j]) == 0), rank)
+        column = [-int(reduced[i, loose]) % p for i in range(rank)]
+        solution = [*column[:loose], 1, *column[loose:]]
+        return self._polynomial(top, solution[: len(top)]), self._polynomial(bottom, solution[len(top) :])
+
+    def _polynomial(self, monomials: Sequence[tuple[int, ...]], coefficients: Sequence[int]) -> Polynomial:
+        terms: dict[Key, int] = {}
+        for combination, c in zip(monomials, coefficients, strict=True):
+            if c:
+                exponents = [0] * len(self.free)
+                for i in combination:
+                    exponents[i] += 1
+                terms[tuple(exponents)] = c
+        return self.into.from_dict(terms)
+
+
+def simple_relations(
+    coefficients: Coefficients,
+    into: Ring,
+    signals_of_length: Any,
+    deadline: Deadline,
+    *,
+    samples: int,
+    thorough: bool,
+) -> list[Polynomial]:
+    """Equations for the parameters of the fibre from the simplest coefficient ratios of every input-output
+    equation.
+
+    Parameters
+    ----------
+    signals_of_length
+        Gives the `Signals` along the actual solution to that many orders.
+    samples
+        Random points for interpolation; more of them allow less simple ratios.
+    thorough
+        Look for ratios of low degree, too, not only for those that depend on few parameters.
+    """
+    local, prime, rng = coefficients.local, coefficients.prime, coefficients.rng
+    used = [q for q in coefficients.free if any(q in names for names in _names_in_motion(coefficients.model))]
+    base = {q: local.point[q] for q in coefficients.free}
+    moved = [{**base, q: rng.randrange(1, prime)} for q in used]
+    scattered = [random_point(coefficients.free, prime, rng) for _ in range(samples)]
+    direction = random_point(coefficients.free, prime, rng)
+    abscissae = list(range(1, LINE + 1)) if thorough else []
+    on_line = [{q: (base[q] + s * direction[q]) % prime for q in base} for s in abscissae]
+    if thorough:
+        on_line += [{**base, q: (base[q] + s) % prime} for q in used for s in range(1, AXIS + 1)]
+    first, *rest = coefficients.at([base, *moved], deadline)
+    others = coefficients.at([*scattered, *on_line], deadline)
+    relations: list[Polynomial] = []
+    for e, equation in enumerate(first.equations):
+        groups = grouped(equation, [])
+        keys = list(groups)
+        if len(keys) < 2:
+            continue
+        tables = [_values(result.equations[e], keys) for result in (first, *rest, *others)]
+        if any(table is None for table in tables):
+            raise BadPrime
+        if not has_one_relation(first, equation, signals_of_length(len(keys) + 2), deadline):
+            continue
+        rows = np.array(tables, dtype=np.int64)
+        ratios = Ratios(keys, coefficients.free, prime, into)
+        labels = ratios.dependence(rows[0], rows[1 : len(used) + 1])
+        positions = [coefficients.free.index(q) for q in used]
+        sampled = rows[len(used) + 1 : len(used) + 1 + samples]
+        if thorough:
+            first_line = len(used) + 1 + samples
+            line = rows[first_line : first_line + LINE]
+            axes = [
+                rows[first_line + LINE + k * AXIS : first_line + LINE + (k + 1) * AXIS]
+                for k in range(len(used))
+            ]
+            by_degree = ratios.low_degree_pairs(labels, line, abscissae, rng, deadline)
+            relations += _low_degree_relations(
+                ratios, by_degree, positions, list(base.values()), rows[0], sampled, scattered, axes, deadline
+            )
+        for which, pairs in ratios.simple_pairs(labels).items():
+            which_free = tuple(positions[k] for k in which)
+            distinct: dict[str, Polynomial] = {}
+            for j, i in rng.sample(pairs, min(len(pairs), TRIES)):
+                deadline.check()
+                column = [
+                    int(a) * pow(int(b), -1, prime) % prime
+                    for a, b in zip(sampled[:, j], sampled[:, i], strict=True)
+                ]
+                fit = next(
+                    (
+                        f
+                        for f in (ratios.fitted(which_free, column, scattered, d) for d in DEGREES)
+                        if f is not None
+                    ),
+                    None,
+                )
+                if fit is not None:
+                    value = int(rows[0, j]) * pow(int(rows[0, i]), -1, prime) % prime
+                    relation = fit[0] - fit[1] * value
+                    if not relation.is_zero():
+                        relation = relation / int(relation.coeffs()[0])
+                        distinct[str(relation)] = relation
+                if len(distinct) > len(which) + 1:
+                    break
+            relations += distinct.values()
+    return relations
+
+
+def _within(combination: Sequence[int], caps: Mapping[int, int] | None) -> bool:
+    return caps is None or all(combination.count(i) <= caps[i] for i in set(combination))
+
+
+def _low_degree_relations(
+    ratios: Ratios,
+    pairs: Any,
+    positions: Any,
+    point: Any,
+    base: Any,
+    sampled: Any,
+    scattered: Any,
+    axes: Any,
+    deadline: Deadline,
+) -> list[Polynomial]:
+    """Relations from the pairs of lowest degree: independent ones, and a few to spare."""
+    prime = ratios.prime
+    found: dict[str, Polynomial] = {}
+    slopes: list[list[int]] = []
+    spare, wanted = 0, len({k for _, which, _, _ in pairs for k in which})
+    for degree, which, j, i in pairs[:TRIED_PAIRS]:
+        deadline.check()
+        if len(slopes) == wanted and spare >= SPARE:
+            break
+        column = [
+            int(a) * pow(int(b), -1, prime) % prime for a, b in zip(sampled[:, j], sampled[:, i], strict=True)
+        ]
+        variables = [positions[k] for k in which]
+        caps = {}
+        for k in which:
+            values = [
+                int(a) * pow(int(b), -1, prime) % prime
+                for a, b in zip(axes[k][:, j], axes[k][:, i], strict=True)
+            ]
+            caps[positions[k]] = ratios.line_degree(values, list(range(1, AXIS + 1))) or degree
+        fit = None
+        for lower in range(degree, -1, -1):  # the solution is not unique when one degree is lower
+            for degrees in {(degree, lower), (lower, degree)}:
+                fit = fit or ratios.fitted(variables, column, scattered, degrees, caps)
+            if fit is not None:
+                break
+        if fit is None:
+            continue
+        relation = fit[0] - fit[1] * (int(base[j]) * pow(int(base[i]), -1, prime) % prime)
+        if relation.is_zero():
+            continue
+        relation = relation / int(relation.coeffs()[0])
+        if str(relation) in found:
+            continue
+        row = [value_at(relation.derivative(k), point) for k in range(len(ratios.free))]
+        trial = [*slopes, row]
+        if flint.nmod_mat(len(trial), len(row), [v for r in trial for v in r], prime).rank() > len(slopes):
+            slopes = trial
+        elif spare < SPARE:
+            spare += 1
+        else:
+            continue
+        found[str(relation)] = relation
+    return list(found.values())
+
+
+def _values(equation: Polynomial, keys: Sequence[Key]) -> list[int] | None:
+    """Coefficients in the order of `keys`; None if the monomials are others."""
+    groups = grouped(equation, [])
+    if set(groups) != set(keys):
+        return None
+    return [groups[key][()] for key in keys]
+
+
+def _names_in_motion(model: Model) -> list[tuple[str, ...]]:
+    from equifinal.expression import names
+
+    return [names(e) for e in (*model.rhs, *model.observed)]

@@ -1,0 +1,144 @@
+"""The result of an identifiability analysis in words: freedoms, and the text of a whole report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from equifinal.algebra.freedoms import Freedom
+from equifinal.expression import number_text, to_text
+
+if TYPE_CHECKING:
+    from equifinal.identifiability import Identifiability
+
+LABELS = {"globally": "yes", "locally": "up to alternatives", "not": "no"}
+
+
+def listed(words: Sequence[str]) -> str:
+    """``a``, ``a and b``, ``a, b and c``."""
+    words = list(words)
+    if len(words) < 2:
+        return "".join(words)
+    return f"{', '.join(words[:-1])} and {words[-1]}"
+
+
+def freedom_words(
+    dimension: int,
+    continuous: Sequence[Freedom],
+    moving: Sequence[str],
+    pairs: Sequence[tuple[str, str]],
+    swapped: Sequence[str],
+    changing: Sequence[str],
+    degree: int,
+) -> list[str]:
+    """Scalings, shifts, swaps, and what is left of the freedom when these do not account for all of it."""
+    sentences = []
+    explained = 0
+    for freedom in continuous:
+        if explained == dimension:
+            break
+        sentences.append(_scaling(freedom) if freedom.kind == "scaling" else _shift(freedom))
+        explained += 1
+    if explained < dimension:
+        left = dimension - explained
+        how_many = "a curve" if left == 1 else f"{left} independent directions"
+        more = "further " if explained else ""
+        sentences.append(
+            f"{listed(moving)} can move together along {more}{how_many}: nothing observable changes"
+        )
+    for a, b in pairs:
+        others = [n for n in changing if n not in (a, b)]
+        rest = (
+            f", if {listed(others)} {'change' if len(others) > 1 else 'changes'} accordingly"
+            if others
+            else ""
+        )
+        sentences.append(f"{a} and {b} may be exchanged{rest}: nothing observable changes")
+    if not pairs and swapped:
+        sentences.append(
+            f"{listed(swapped)} have several values each that give the same output ({degree} points in all)"
+        )
+    return sentences
+
+
+def _factor(weight: int) -> str:
+    return "a" if abs(weight) == 1 else f"a^{abs(weight)}"
+
+
+def _scaling(freedom: Freedom) -> str:
+    if len(freedom.weights) == 1:
+        return f"{next(iter(freedom.weights))} can have any value: nothing observable changes"
+    by_factor: dict[tuple[bool, str], list[str]] = {}
+    for name, weight in freedom.weights.items():
+        by_factor.setdefault((weight < 0, _factor(weight)), []).append(name)
+    parts = [
+        f"{'divide' if down else 'multiply'} {listed(names)} by {factor}"
+        for (down, factor), names in sorted(by_factor.items(), key=lambda item: item[0])
+    ]
+    return f"{listed(parts)}: nothing observable changes"
+
+
+def _shift(freedom: Freedom) -> str:
+    parts = []
+    for name, weight in freedom.weights.items():
+        amount = "a" if abs(weight) == 1 else f"{abs(weight)}*a"
+        parts.append(f"add {amount} to {name}" if weight > 0 else f"subtract {amount} from {name}")
+    return f"{listed(parts)}: nothing observable changes"
+
+
+def identifiability_text(result: Identifiability) -> str:
+    """A page of plain text: a table, the combinations, the freedoms, the advice, and how sure it all is."""
+    width = max([9, *(len(n) for n in (*result.parameters, *result.quantities))])
+    lines = [f"{'':{width}}  identifiable", f"{'-' * width}  {'-' * 24}"]
+    for title, rows in (("", result.parameters), ("quantities of interest", result.quantities)):
+        if title and rows:
+            lines += ["", f"{title}:"]
+        for name, word in rows.items():
+            lines.append(f"{name:{width}}  {_verdict(word, result.alternatives.get(name, 0), result.scope)}")
+    lines += ["", _headline(result)]
+    if result.combinations and result.fibre_dimension + (result.fibre_degree > 1):
+        lines += ["", "What ideal data determine:" if result.complete else "Among what ideal data determine:"]
+        lines += [f"  {to_text(c)}" for c in result.combinations]
+        if result.constants:
+            known = ", ".join(f"{n} = {number_text(v)}" for n, v in result.constants.items())
+            lines.append(f"  (known: {known})")
+    if result.freedoms:
+        lines += ["", "What no data can show:"]
+        lines += [f"  {sentence}" for sentence in result.freedoms]
+    if result.advice:
+        lines += ["", "What would help:"]
+        lines += [f"  {a.text}" for a in result.advice]
+    lines += ["", _sureness(result)]
+    return "\n".join(lines)
+
+
+def _verdict(word: str, count: int, scope: str) -> str:
+    if word == "locally":
+        return f"one of {count} values" if count else "at least locally (global question open)"
+    return LABELS[word]
+
+
+def _headline(result: Identifiability) -> str:
+    r, degree = result.fibre_dimension, result.fibre_degree
+    if r == 0 and degree == 1:
+        return "Everything is identifiable: no two parameter sets give the same output."
+    if r == 0 and degree == 0:
+        return (
+            "Every parameter is identifiable at least locally; the global question was not settled in time."
+        )
+    if r == 0:
+        return f"{degree} parameter sets (counted over the complex numbers) give the same output."
+    freedoms = "one continuous freedom" if r == 1 else f"{r} continuous freedoms"
+    branches = f", in {degree} branches" if degree > 1 else ""
+    return f"Equivalent parameters form a set of dimension {r}: {freedoms}{branches}."
+
+
+def _sureness(result: Identifiability) -> str:
+    method = result.certificate.get("method", "")
+    moved = result.certificate.get("moved_along_fibre")
+    check = ", checked by moving along the fibre" if moved else ""
+    scope = "" if result.scope == "global" else " Time ran out before the global question was settled."
+    return (
+        f"Found in {result.seconds:.2g} s by {method}{check}; probability of error below "
+        f"{max(result.error_probability, 1e-30):.0e}.{scope}"
+    )
