@@ -19,9 +19,10 @@ from typing import Any
 
 from equifinal.algebra.deadline import Deadline
 from equifinal.algebra.expressing import same_field
-from equifinal.expression import names, parse_expression, to_text
+from equifinal.expression import names, to_text
 from equifinal.identifiability import Identifiability, analyse
 from equifinal.model import Model
+from equifinal.parser import parse_expression
 
 WORDS = {"global": "globally", "local": "locally", "non": "not"}
 
@@ -92,9 +93,7 @@ def main() -> None:
         counts = {v: n for (f, v), n in sorted(verdicts.items()) if f == family}
         if counts:
             print(f"{family:9} " + ", ".join(f"{v} {n}" for v, n in counts.items()))
-    print(
-        f"median {statistics.median(seconds):.3f} s, longest {max(seconds):.1f} s, all {sum(seconds):.0f} s"
-    )
+    print(f"median {statistics.median(seconds):.3f} s, longest {max(seconds):.1f} s, all {sum(seconds):.0f} s")
 
 
 if __name__ == "__main__":

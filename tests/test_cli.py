@@ -64,7 +64,7 @@ def problem(tmp_path: Path) -> Path:
 def test_help_and_version(command: Callable[..., Done]) -> None:
     done = command("--help")
     assert done.returncode == 0
-    for word in ("fit", "simulate", "check", "examples"):
+    for word in ("analyse", "fit", "simulate", "check", "examples"):
         assert word in done.stdout
     assert command("--version").stdout.startswith("equifinal 0.")
 
@@ -79,7 +79,15 @@ def test_help_imports_nothing_heavy() -> None:
 def test_fit_writes_results_that_arviz_opens(problem: Path, tmp_path: Path) -> None:
     done = equifinal("fit", str(problem), *QUICK, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    for word in ("k", "half_life", "ESS bulk", "R-hat", "accepted", "ODE solves", "decay-run/results.nc"):
+    for word in (
+        "What can be known",
+        "half_life",
+        "ESS bulk",
+        "R-hat",
+        "accepted",
+        "ODE solves",
+        "decay-run/results.nc",
+    ):
         assert word in done.stdout
     assert "sampling 100%" in done.stderr
     data = arviz.from_netcdf(tmp_path / "decay-run" / "results.nc")
@@ -173,6 +181,29 @@ def test_ctrl_c_saves_what_was_drawn_and_the_same_command_goes_on(problem: Path,
     whole = arviz.from_netcdf(tmp_path / "out" / "results.nc").posterior
     assert whole.sizes["draw"] == 100_000
     np.testing.assert_array_equal(whole["k"][:, : part.sizes["draw"]], part["k"])
+
+
+def test_analyse(command: Callable[..., Done]) -> None:
+    shown = command("analyse", "si").stdout
+    for words in ("beta*N - gamma", "What no data can show", "Knowing gamma would make everything identifiable"):
+        assert words in shown
+    found = json.loads(command("analyse", "hiv", "--json").stdout)
+    assert found["parameters"]["lambda"] == "not"
+    assert found["parameters"]["delta"] == "globally"
+    assert found["quantities"] == {"R0": "globally"}
+    assert "lambda*N" in found["combinations"]
+    assert (found["fibre_dimension"], found["fibre_degree"], found["scope"]) == (1, 1, "global")
+    assert 0 < found["error_probability"] < 1e-6
+    assert found["advice"]
+    assert found["seconds"] > 0
+    assert command("analyse", "none.toml").returncode == 2
+    assert command("analyse", "si", "--time-limit", "-1").returncode == 2
+
+
+def test_analyse_needs_only_a_model(tmp_path: Path, command: Callable[..., Done]) -> None:
+    (tmp_path / "m.toml").write_text("[model]\nequations = \"x' = -k*x\"\noutputs = ['x']\n")
+    found = json.loads(command("analyse", "m.toml", "--json").stdout)
+    assert found["parameters"] == {"k": "globally", "x_0": "globally"}
 
 
 def test_check(problem: Path, command: Callable[..., Done]) -> None:

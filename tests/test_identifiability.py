@@ -14,9 +14,10 @@ from zoo import HIV, ZOO, Known
 from equifinal.algebra.deadline import Deadline
 from equifinal.algebra.expressing import same_field
 from equifinal.errors import IdentifiabilityError
-from equifinal.expression import Number, parse_expression, substitute, to_text
+from equifinal.expression import Number, substitute, to_text
 from equifinal.identifiability import Identifiability, analyse
 from equifinal.model import Model
+from equifinal.parser import parse_expression
 from equifinal.wording import identifiability_text
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -226,9 +227,7 @@ def test_verdicts_do_not_depend_on_the_seed(entry):
 def test_verdicts_do_not_depend_on_many_seeds(entry):
     model = entry.model
     results = [analyse(model, seed=seed) for seed in range(20)]
-    assert (
-        len({json.dumps([r.parameters, r.fibre_dimension, r.fibre_degree, r.complete]) for r in results}) == 1
-    )
+    assert len({json.dumps([r.parameters, r.fibre_dimension, r.fibre_degree, r.complete]) for r in results}) == 1
 
 
 def test_json_round_trip():
@@ -302,9 +301,7 @@ def test_names_in_any_script():
 # --- the shared collection
 # ----------------------------------------------------------------------------------------------
 
-_spec = importlib.util.spec_from_file_location(
-    "benchmark_identifiability", ROOT / "benchmarks" / "identifiability.py"
-)
+_spec = importlib.util.spec_from_file_location("benchmark_identifiability", ROOT / "benchmarks" / "identifiability.py")
 assert _spec is not None
 assert _spec.loader is not None
 benchmark = importlib.util.module_from_spec(_spec)

@@ -152,9 +152,7 @@ ZOO = [
     Known("Lotka-Volterra, both observed", LV, "x z", "a, b, c, d, x_0, z_0", "linear regression"),
     Known("Lotka-Volterra, predator absent", LV + "; z(0) = 0", "x", "a, x_0", "x = x_0*exp(a*t)"),
     Known("logistic growth", "x' = r*x*(1 - x/K)", "x", "r, K, x_0", "regression of x'/x on x"),
-    Known(
-        "logistic growth on an unknown scale", "x' = r*x*(1 - x/K); y = s*x", "y", "r, s*K, s*x_0", "scaling"
-    ),
+    Known("logistic growth on an unknown scale", "x' = r*x*(1 - x/K); y = s*x", "y", "r, s*K, s*x_0", "scaling"),
     Known(
         "competition, one species observed",
         "x' = x*(r1 - a11*x - a12*z); z' = z*(r2 - a21*x - a22*z)",

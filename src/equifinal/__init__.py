@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from equifinal.data import Experiment, InputSeries, Observations
     from equifinal.diagnostics import advise, summarise
     from equifinal.errors import EquifinalError
+    from equifinal.identifiability import Identifiability, analyse
     from equifinal.io.toml import load
     from equifinal.model import Model
     from equifinal.noise import Noise
@@ -33,6 +34,8 @@ _HOMES = {
     "Noise": "noise",
     "Problem": "problem",
     "load": "io.toml",
+    "analyse": "identifiability",
+    "Identifiability": "identifiability",
     "Posterior": "posterior",
     "sample": "result",
     "simulate": "predict",
@@ -44,6 +47,7 @@ _HOMES = {
 __all__ = [
     "EquifinalError",
     "Experiment",
+    "Identifiability",
     "InputSeries",
     "Model",
     "Noise",
@@ -52,6 +56,7 @@ __all__ = [
     "Prior",
     "Problem",
     "advise",
+    "analyse",
     "load",
     "sample",
     "simulate",

@@ -24,6 +24,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
+FIT_ANALYSIS_SECONDS = 20.0  # before a fit one does not want to wait long
+
 ProblemArgument = Annotated[str, typer.Argument(metavar="FILE|EXAMPLE", help="A problem file, or a bundled example.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Machine-readable output, and nothing else, on stdout.")]
 
@@ -91,6 +93,35 @@ def _root(
 
 
 @app.command()
+def analyse(
+    problem: ProblemArgument,
+    time_limit: Annotated[float, typer.Option(help="Seconds to think; then what was found so far.")] = 60.0,
+    seed: Annotated[int, typer.Option(help="Seed of the random points.")] = 0,
+    as_json: JsonOption = False,
+) -> None:
+    """What ideal data could determine: every parameter, the identifiable combinations, and what would help."""
+    from equifinal.examples import find_problem
+    from equifinal.identifiability import analyse as analyse_models
+    from equifinal.io.toml import load
+
+    loaded = load(find_problem(problem))
+    found = analyse_models([e.model for e in loaded.experiments], time_limit=time_limit, seed=seed)
+    if as_json:
+        _print_json(found.to_json())
+    else:
+        _show_analysis(loaded.name, found)
+
+
+def _show_analysis(name: str, found: Any) -> None:
+    from rich.console import Console
+
+    from equifinal.wording import identifiability_page
+
+    console = Console() if sys.stdout.isatty() else Console(width=100)
+    console.print(identifiability_page(name, found))
+
+
+@app.command()
 def fit(
     problem: ProblemArgument,
     sampler: Annotated[str | None, typer.Option(help="random-walk", show_default="random-walk")] = None,
@@ -102,6 +133,7 @@ def fit(
     out: Annotated[Path | None, typer.Option(help="Folder for the results.", show_default="NAME-run")] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what is in the folder.")] = False,
     processes: Annotated[int, typer.Option(help="Run chains in so many processes.", show_default="threads")] = 0,
+    analysis: Annotated[bool, typer.Option(help="Show first what can be known.")] = True,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -112,6 +144,12 @@ def fit(
 
     settings = {"sampler": sampler, "draws": draws, "warmup": warmup, "chains": chains, "thin": thin, "seed": seed}
     loaded = load(find_problem(problem))
+    if analysis and not as_json:
+        from equifinal.identifiability import analyse as analyse_models
+
+        loaded.require_complete()
+        models = [e.model for e in loaded.experiments]
+        _show_analysis(loaded.name, analyse_models(models, time_limit=FIT_ANALYSIS_SECONDS))
     done = fitting.fit(
         loaded, settings, folder=out, overwrite=overwrite, processes=processes, progress=not quiet and not as_json
     )

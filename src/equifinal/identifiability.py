@@ -28,8 +28,9 @@ from equifinal.algebra.quotient import NotFinite
 from equifinal.algebra.residues import BadPrime
 from equifinal.algebra.selection import Generators
 from equifinal.errors import EquifinalError, IdentifiabilityError
-from equifinal.expression import Expression, Name, Number, names, parse_expression, substitute, to_text
+from equifinal.expression import Expression, Name, Number, names, substitute, to_text
 from equifinal.model import Model
+from equifinal.parser import parse_expression
 from equifinal.wording import freedom_words
 
 GLOBALLY, LOCALLY, NOT = "globally", "locally", "not"
@@ -101,18 +102,14 @@ class Identifiability:
         expression = parse_expression(function) if isinstance(function, str) else function
         for name in names(expression):
             if name not in self.parameters and name not in self.constants:
-                raise IdentifiabilityError(
-                    f"'{name}' is neither a parameter nor a named constant of the analysis"
-                )
+                raise IdentifiabilityError(f"'{name}' is neither a parameter nor a named constant of the analysis")
         if not self.complete:
             raise IdentifiabilityError(
                 "the combinations are not known to be complete, so membership cannot be decided; "
                 "give the analysis more time"
             )
         try:
-            return express(
-                expression, self.combinations, tuple(self.parameters), self.constants, Deadline(time_limit)
-            )
+            return express(expression, self.combinations, tuple(self.parameters), self.constants, Deadline(time_limit))
         except (OutOfTime, NotFinite, BadPrime):
             raise IdentifiabilityError(
                 f"could not decide within {time_limit:g} s whether {to_text(expression)} is identifiable"
@@ -178,9 +175,7 @@ def analyse(models: Model | Sequence[Model], *, time_limit: float = 60.0, seed: 
     IdentifiabilityError
         When a model has no power series at its initial values, or the arguments are not models.
     """
-    experiments = (
-        (models,) if isinstance(models, Model) else tuple(models) if isinstance(models, Sequence) else ()
-    )
+    experiments = (models,) if isinstance(models, Model) else tuple(models) if isinstance(models, Sequence) else ()
     if not experiments or not all(isinstance(model, Model) for model in experiments):
         raise IdentifiabilityError("analyse needs a Model, or a list of Models")
     if not time_limit > 0:
@@ -201,9 +196,7 @@ class _Analysis:
         self.constants = {
             name: value
             for name, value in first.items()
-            if value not in (0, 1)
-            and name not in self.names
-            and all(m.constants.get(name) == value for m in models)
+            if value not in (0, 1) and name not in self.names and all(m.constants.get(name) == value for m in models)
         }
 
     def run(self) -> Identifiability:
@@ -235,9 +228,7 @@ class _Analysis:
             quantities={name: word for name, (word, _) in quantities.items()},
             alternatives=counts,
             combinations=tuple(generators.functions),
-            constants={
-                n: v for n, v in self.constants.items() if any(n in names(g) for g in generators.functions)
-            },
+            constants={n: v for n, v in self.constants.items() if any(n in names(g) for g in generators.functions)},
             fibre_dimension=len(local.kernel),
             fibre_degree=degree,
             scope="global" if fibres else "local",
@@ -269,9 +260,7 @@ class _Analysis:
             ) from None
         except OutOfTime:
             if not found:
-                raise IdentifiabilityError(
-                    f"the local analysis did not finish within {self.time_limit:g} s"
-                ) from None
+                raise IdentifiabilityError(f"the local analysis did not finish within {self.time_limit:g} s") from None
         return found
 
     def _preference(self) -> list[str]:
@@ -293,9 +282,7 @@ class _Analysis:
             limit = self.deadline.part(self.deadline.remaining() * (0.8 if not found else 0.3))
             try:
                 found.append(
-                    slice_fibre(
-                        self.models, local, slice_coordinates(local, self._preference()), self.rng, limit
-                    )
+                    slice_fibre(self.models, local, slice_coordinates(local, self._preference()), self.rng, limit)
                 )
             except (OutOfTime, NotFinite, BadPrime):
                 continue
@@ -331,9 +318,7 @@ class _Analysis:
         plain = Search(self.models, fibres, {}, self.rng).run(limit)  # the constants may have special values
         return plain if plain.complete or len(plain.functions) > len(named.functions) else named
 
-    def _status(
-        self, expression: Expression, local: LocalAnalysis, fibres: Sequence[FibreSlice]
-    ) -> tuple[str, int]:
+    def _status(self, expression: Expression, local: LocalAnalysis, fibres: Sequence[FibreSlice]) -> tuple[str, int]:
         try:
             if not is_invariant(expression, local):
                 return NOT, 0
@@ -344,9 +329,7 @@ class _Analysis:
             raise IdentifiabilityError(f"{to_text(expression)} divides by zero for all parameters") from None
         return (GLOBALLY, 1) if count == 1 else (LOCALLY, count)
 
-    def _statuses(
-        self, local: LocalAnalysis, fibres: Sequence[FibreSlice]
-    ) -> tuple[dict[str, str], dict[str, int]]:
+    def _statuses(self, local: LocalAnalysis, fibres: Sequence[FibreSlice]) -> tuple[dict[str, str], dict[str, int]]:
         status, counts = {}, {}
         for name in self.names:
             status[name], count = self._status(Name(name), local, fibres)
@@ -359,9 +342,7 @@ class _Analysis:
             return 0
         degree = fibres[0].degree
         if degree > 1 and generators.complete and fibres[0].local.kernel:
-            degree = smallest_degree(
-                generators.functions, self.constants, fibres[0], self.rng, self.deadline.part(2.0)
-            )
+            degree = smallest_degree(generators.functions, self.constants, fibres[0], self.rng, self.deadline.part(2.0))
         return degree
 
     def _certificate(
@@ -390,9 +371,7 @@ class _Analysis:
             "probable": probable if fibres else probable[:1],
         }
 
-    def _freedoms(
-        self, local: LocalAnalysis, fibres: Sequence[FibreSlice], status: Mapping[str, str]
-    ) -> list[str]:
+    def _freedoms(self, local: LocalAnalysis, fibres: Sequence[FibreSlice], status: Mapping[str, str]) -> list[str]:
         travelling = [n for n in self.names if n in moving(local)]
         continuous = []
         if travelling:
@@ -416,9 +395,7 @@ class _Analysis:
         of size q has at most q times that. The two local analyses are independent; the degree of the fibre is
         compared at two points where time allows, else it rests on one.
         """
-        height = max(
-            (_degree_bound(e) for m in self.models for e in (*m.rhs, *m.observed, *m.start)), default=1
-        )
+        height = max((_degree_bound(e) for m in self.models for e in (*m.rhs, *m.observed, *m.start)), default=1)
         bound = 1.0
         for local in locals_:
             minor = max(local.rank, 1) * (2 * local.order + 1) * max(height, 1)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 from equifinal.algebra.freedoms import Freedom
 from equifinal.expression import number_text, to_text
@@ -43,16 +43,10 @@ def freedom_words(
         left = dimension - explained
         how_many = "a curve" if left == 1 else f"{left} independent directions"
         more = "further " if explained else ""
-        sentences.append(
-            f"{listed(moving)} can move together along {more}{how_many}: nothing observable changes"
-        )
+        sentences.append(f"{listed(moving)} can move together along {more}{how_many}: nothing observable changes")
     for a, b in pairs:
         others = [n for n in changing if n not in (a, b)]
-        rest = (
-            f", if {listed(others)} {'change' if len(others) > 1 else 'changes'} accordingly"
-            if others
-            else ""
-        )
+        rest = f", if {listed(others)} {'change' if len(others) > 1 else 'changes'} accordingly" if others else ""
         sentences.append(f"{a} and {b} may be exchanged{rest}: nothing observable changes")
     if not pairs and swapped:
         sentences.append(
@@ -86,6 +80,47 @@ def _shift(freedom: Freedom) -> str:
     return f"{listed(parts)}: nothing observable changes"
 
 
+def identifiability_page(name: str, result: Identifiability) -> Any:
+    """The same for a terminal: something to put on a slide."""
+    from rich.console import Group
+    from rich.padding import Padding
+    from rich.table import Table
+    from rich.text import Text
+
+    colours = {"globally": "green", "locally": "yellow", "not": "red"}
+    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
+    for title in ("", "identifiable?"):
+        table.add_column(title)
+    for rows in (result.parameters, result.quantities):
+        for item, word in rows.items():
+            verdict = _verdict(word, result.alternatives.get(item, 0), result.scope)
+            table.add_row(item, Text(verdict, style=colours[word]))
+        if rows is result.parameters and result.quantities:
+            table.add_row("", "")
+    parts: list[Any] = [
+        Text(f"What can be known: {name}", style="bold"),
+        Text(),
+        table,
+        Text(),
+        Text(_headline(result)),
+    ]
+    for title, lines in _sections(result):
+        parts += [Text(), Text(title, style="bold"), *(Padding(Text(line), (0, 0, 0, 2)) for line in lines)]
+    return Group(*parts, Text(), Text(_sureness(result), style="dim"), Text())
+
+
+def _sections(result: Identifiability) -> Iterator[tuple[str, list[str]]]:
+    if result.combinations and (result.fibre_dimension or result.fibre_degree > 1):
+        lines = [to_text(c) for c in result.combinations]
+        if result.constants:
+            lines.append(f"(known: {', '.join(f'{n} = {number_text(v)}' for n, v in result.constants.items())})")
+        yield "What ideal data determine" if result.complete else "Among what ideal data determine", lines
+    if result.freedoms:
+        yield "What no data can show", list(result.freedoms)
+    if result.advice:
+        yield "What would help", [advice.text for advice in result.advice]
+
+
 def identifiability_text(result: Identifiability) -> str:
     """A page of plain text: a table, the combinations, the freedoms, the advice, and how sure it all is."""
     width = max([9, *(len(n) for n in (*result.parameters, *result.quantities))])
@@ -96,18 +131,8 @@ def identifiability_text(result: Identifiability) -> str:
         for name, word in rows.items():
             lines.append(f"{name:{width}}  {_verdict(word, result.alternatives.get(name, 0), result.scope)}")
     lines += ["", _headline(result)]
-    if result.combinations and result.fibre_dimension + (result.fibre_degree > 1):
-        lines += ["", "What ideal data determine:" if result.complete else "Among what ideal data determine:"]
-        lines += [f"  {to_text(c)}" for c in result.combinations]
-        if result.constants:
-            known = ", ".join(f"{n} = {number_text(v)}" for n, v in result.constants.items())
-            lines.append(f"  (known: {known})")
-    if result.freedoms:
-        lines += ["", "What no data can show:"]
-        lines += [f"  {sentence}" for sentence in result.freedoms]
-    if result.advice:
-        lines += ["", "What would help:"]
-        lines += [f"  {a.text}" for a in result.advice]
+    for title, section in _sections(result):
+        lines += ["", f"{title}:", *(f"  {line}" for line in section)]
     lines += ["", _sureness(result)]
     return "\n".join(lines)
 
@@ -123,9 +148,7 @@ def _headline(result: Identifiability) -> str:
     if r == 0 and degree == 1:
         return "Everything is identifiable: no two parameter sets give the same output."
     if r == 0 and degree == 0:
-        return (
-            "Every parameter is identifiable at least locally; the global question was not settled in time."
-        )
+        return "Every parameter is identifiable at least locally; the global question was not settled in time."
     if r == 0:
         return f"{degree} parameter sets (counted over the complex numbers) give the same output."
     freedoms = "one continuous freedom" if r == 1 else f"{r} continuous freedoms"

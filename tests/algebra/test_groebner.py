@@ -39,9 +39,7 @@ def test_elementary_symmetric_functions():
 
 
 def test_sum_and_product_give_both_orders():
-    found = system("a b", lambda a, b: a + b - 1009, lambda a, b: a * b - 1008 * 7).solve(
-        random.Random(0), LONG
-    )
+    found = system("a b", lambda a, b: a + b - 1009, lambda a, b: a * b - 1008 * 7).solve(random.Random(0), LONG)
     assert found.count == 2
     a, b = found.coordinates
     assert (a + b) % found.modulus == 1009
@@ -61,9 +59,7 @@ def test_multiple_zeros_count_once():
 
 def test_coordinates_are_not_zero():
     """x*y = x*c has the solution y = c on the torus, and a line x = 0 off it."""
-    found = system("x y", lambda x, y: x * y - x * 98765, lambda x, y: x - y - 1234567).solve(
-        random.Random(0), LONG
-    )
+    found = system("x y", lambda x, y: x * y - x * 98765, lambda x, y: x - y - 1234567).solve(random.Random(0), LONG)
     assert found.count == 1
 
 
@@ -86,9 +82,7 @@ def test_deadline():
     """Eight random quadratic equations in eight unknowns have 256 zeros: not in a fiftieth of a second."""
     rng = random.Random(1)
     monomials = [m for d in (0, 1, 2) for m in combinations_with_replacement(range(8), d)]
-    generators = [
-        {tuple(m.count(i) for i in range(8)): rng.randrange(1, PRIME) for m in monomials} for _ in range(8)
-    ]
+    generators = [{tuple(m.count(i) for i in range(8)): rng.randrange(1, PRIME) for m in monomials} for _ in range(8)]
     with pytest.raises(OutOfTime):
         groebner(generators, PRIME, Deadline(0.02))
 

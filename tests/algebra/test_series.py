@@ -58,9 +58,7 @@ def test_singular_start_is_reported():
         series(Model.parse("x' = 1/x\nx(0) = 0", ["x"]), {}, 3)
 
 
-@pytest.mark.parametrize(
-    "value", [Fraction(0), Fraction(7), Fraction(-10000), Fraction(22, 7), Fraction(-1, 999)]
-)
+@pytest.mark.parametrize("value", [Fraction(0), Fraction(7), Fraction(-10000), Fraction(22, 7), Fraction(-1, 999)])
 def test_rational_reconstruction(value):
     for seed in range(5):
         prime = random_prime(random.Random(seed))

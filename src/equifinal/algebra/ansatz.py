@@ -47,9 +47,7 @@ def gradient_rows(monomials: Sequence[Exponents], field: KernelField) -> Iterato
                 [(i, e * inverse[i] % p) for i, e in enumerate(exponents[: len(field.local.names)]) if e]
             )
         for row in kernel:
-            yield [
-                v * sum(row[i] * s for i, s in log) % p for v, log in zip(values, logarithmic, strict=True)
-            ]
+            yield [v * sum(row[i] * s for i, s in log) % p for v, log in zip(values, logarithmic, strict=True)]
 
 
 def invariants(monomials: Sequence[Exponents], field: KernelField) -> list[dict[Exponents, Fraction]]:

@@ -121,16 +121,13 @@ def _agreeing(
     outputs = program.record(model.observed, model.constants)
     steps = _needed(program, [*rhs, *outputs])
     states = {
-        x: [v]
-        for x, v in zip(model.states, evaluate_at(model.start, model.constants, values, field), strict=True)
+        x: [v] for x, v in zip(model.states, evaluate_at(model.start, model.constants, values, field), strict=True)
     }
     series: dict[int, list] = {i: [] for i in steps}
     for k in range(target.shape[1]):
         deadline.check()
         for i in steps:
-            series[i].append(
-                _coefficient(program.steps[i], series, series[i], states, model, values, inputs, k, field)
-            )
+            series[i].append(_coefficient(program.steps[i], series, series[i], states, model, values, inputs, k, field))
         for output, i in enumerate(outputs):
             difference = (series[i][k] - int(target[output, k])) % field.modulus
             if not difference.is_zero():

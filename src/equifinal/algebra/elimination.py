@@ -157,9 +157,7 @@ class Eliminator:
             variables = used_variables([constraint])
             if len(constraint) == 1 and len(variables) == 1 and not self._states_in(constraint):
                 signal, order = next(jet for jet, i in self.result.jets.items() if i in variables)
-                new = {
-                    i for (s, k), i in self.result.jets.items() if s == signal and k >= order
-                } - self.vanishing
+                new = {i for (s, k), i in self.result.jets.items() if s == signal and k >= order} - self.vanishing
                 if new:
                     self.vanishing |= new
                     self.constraints = [c if c is constraint else self._cleaned(c) for c in self.constraints]
@@ -199,8 +197,7 @@ class Eliminator:
         link = self.constraints[c]
         links = [*self.result.links, (x, link)]
         constraints = [
-            self._freed(e, [(x, link)]) if e.degrees()[x] and i != c else e
-            for i, e in enumerate(self.constraints)
+            self._freed(e, [(x, link)]) if e.degrees()[x] and i != c else e for i, e in enumerate(self.constraints)
         ]
         constraints[c] = self._freed(self._derivative(link), links)
         self.constraints, self.result.links = [e for e in constraints if not e.is_zero()], links
@@ -323,9 +320,7 @@ class GenericPoint:
     ):
         self.states, self.parameters, self.signals, self.prime = states, parameters, signals, prime
 
-    def values(
-        self, states: Sequence[str], free: Sequence[str], jets: Sequence[tuple[str, int]]
-    ) -> list[int]:
+    def values(self, states: Sequence[str], free: Sequence[str], jets: Sequence[tuple[str, int]]) -> list[int]:
         """Derivatives, not Taylor coefficients: the k-th coefficient times k!."""
         factorial = [1]
         for k in range(1, 1 + max((k for _, k in jets), default=0)):

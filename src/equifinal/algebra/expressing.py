@@ -87,9 +87,7 @@ def _formula(
     labels = [f"xi{j + 1}" for j in range(len(generators))]
     prime = random_prime(rng)
     monomials = [
-        c
-        for d in range(3 if len(labels) <= 12 else 2)
-        for c in combinations_with_replacement(range(len(labels)), d)
+        c for d in range(3 if len(labels) <= 12 else 2) for c in combinations_with_replacement(range(len(labels)), d)
     ]
     count = len(monomials) + 6
     points = np.array([[rng.randrange(1, prime) for _ in names] for _ in range(count)], dtype=np.int64)
@@ -170,9 +168,7 @@ def _checked(
     return None if factor is None else Product((Number(factor), candidate))
 
 
-def belongs(
-    function: Expression, generators: Sequence[Expression], names: Sequence[str], deadline: Deadline
-) -> bool:
+def belongs(function: Expression, generators: Sequence[Expression], names: Sequence[str], deadline: Deadline) -> bool:
     """Whether a function is a rational function of the generators."""
     return express(function, generators, names, {}, deadline, with_formula=False).identifiable
 

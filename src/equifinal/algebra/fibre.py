@@ -49,9 +49,7 @@ class FibreSlice:
     points: Points
     candidates: int
     method: str
-    eliminations: list[Elimination] | None = (
-        None  # for other fibres with the same coordinates fixed at the same values
-    )
+    eliminations: list[Elimination] | None = None  # for other fibres with the same coordinates fixed at the same values
 
     @property
     def degree(self) -> int:
@@ -85,9 +83,7 @@ def output_series(
 ) -> np.ndarray:
     """Taylor coefficients of the outputs at the point, array (outputs, orders)."""
     lengthen(signals, orders, local.prime, rng)
-    array = np.array([[local.point[name] for name in local.names]], dtype=np.int64).reshape(
-        1, len(local.names)
-    )
+    array = np.array([[local.point[name] for name in local.names]], dtype=np.int64).reshape(1, len(local.names))
     run = OutputSeries(model, local.names, array, signals, local.prime, tangents=False)
     run.extend(orders, deadline)
     return run.output_coefficients()[:, :, 0]
@@ -134,8 +130,7 @@ class Experiment:
     def collect(self, elimination: Elimination, deadline: Deadline) -> None:
         """Equations from the input-output equations and from the links at time 0."""
         sizes = [
-            len({tuple(m[i] for i in elimination.jets.values()) for m in e.monoms()})
-            for e in elimination.equations
+            len({tuple(m[i] for i in elimination.jets.values()) for m in e.monoms()}) for e in elimination.equations
         ]
         orders = min(max([self.local.order, *sizes]) + 4, MAX_MONOMIALS)
         signals = self.signals_to(orders, deadline)
@@ -187,16 +182,12 @@ def slice_fibre(
         When the equations found do not determine finitely many candidates.
     """
     fixed = {name: local.point[name] for name in fixed_names}
-    kept: list[
-        tuple[Polynomial, tuple[str, ...]]
-    ] = []  # relations found by interpolation, with their unknowns
+    kept: list[tuple[Polynomial, tuple[str, ...]]] = []  # relations found by interpolation, with their unknowns
     known: dict[str, int] = {}  # parameters already shown to have the same value on the whole fibre
     method, samples = "input-output equations", FEW_SAMPLES
     while True:
         free = [name for name in local.names if name not in fixed and name not in known]
-        experiments = [
-            Experiment(model, local, i, free, fixed | known, rng) for i, model in enumerate(models)
-        ]
+        experiments = [Experiment(model, local, i, free, fixed | known, rng) for i, model in enumerate(models)]
         if eliminations is None or known:
             eliminations = [experiment.eliminate(deadline) for experiment in experiments]
         for experiment, elimination in zip(experiments, eliminations, strict=True):
@@ -217,9 +208,7 @@ def slice_fibre(
             continue
         try:
             experiments[0].equations += relations
-            candidates = _solve(
-                experiments, free, local.prime, rng, deadline.part(min(5.0, deadline.remaining() / 2))
-            )
+            candidates = _solve(experiments, free, local.prime, rng, deadline.part(min(5.0, deadline.remaining() / 2)))
             break
         except (NotFinite, OutOfTime):
             samples *= 3
@@ -245,14 +234,12 @@ def substituted(
 
 def isolated(equations: Sequence[Polynomial], point: Sequence[int], prime: int) -> bool:
     """Whether the Jacobian has full rank at the point, so that no curve of solutions goes through it."""
-    rows = [
-        [value_at(e.derivative(i), point) for i in range(len(point))] for e in equations if not e.is_zero()
-    ]
+    rows = [[value_at(e.derivative(i), point) for i in range(len(point))] for e in equations if not e.is_zero()]
     if not point:
         return True
-    return bool(rows) and flint.nmod_mat(
-        len(rows), len(point), [v for r in rows for v in r], prime
-    ).rank() == len(point)
+    return bool(rows) and flint.nmod_mat(len(rows), len(point), [v for r in rows for v in r], prime).rank() == len(
+        point
+    )
 
 
 def _solve(
@@ -290,9 +277,7 @@ def confirmed(
     for model, experiment in zip(models, experiments, strict=True):
         if points.count == 1:
             break
-        points = agreeing(
-            points, free, fixed, model, experiment.signals, experiment.target(deadline), deadline
-        )
+        points = agreeing(points, free, fixed, model, experiment.signals, experiment.target(deadline), deadline)
     return FibreSlice(local, tuple(free), fixed, points, candidates.count, method)
 
 

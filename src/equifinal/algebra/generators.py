@@ -50,9 +50,7 @@ class Search:
         Named constants with the same value in all models; generators may contain them by name.
     """
 
-    def __init__(
-        self, models: Sequence[Model], fibres: Sequence[FibreSlice], constants: Constants, rng: random.Random
-    ):
+    def __init__(self, models: Sequence[Model], fibres: Sequence[FibreSlice], constants: Constants, rng: random.Random):
         self.models, self.rng, self.constants = list(models), rng, constants
         self.fibre, *self.witnesses = fibres
         self.local = fibre_local = self.fibre.local
@@ -60,15 +58,11 @@ class Search:
         self.names = self.kernels.names
         fibre = self.fibre
         names_in_motion = {n for m in models for e in (*m.rhs, *m.observed) for n in names(e)}
-        self.starting = {
-            n for n in self.local.names if n not in names_in_motion
-        }  # initial values and the like
+        self.starting = {n for n in self.local.names if n not in names_in_motion}  # initial values and the like
         travelling = moving(self.local)
         self.moving = [n for n in self.local.names if n in travelling]
         self.single = [
-            n
-            for n, c in self._coordinates()
-            if n not in travelling and distinct_values(c, fibre.points.modulus) == 1
+            n for n, c in self._coordinates() if n not in travelling and distinct_values(c, fibre.points.modulus) == 1
         ]
         self.swapped = [n for n in self.local.names if n not in travelling and n not in self.single]
         self.other_fibres: list[FibreSlice] = []
@@ -110,15 +104,11 @@ class Search:
 
     def _rank_of_rates(self, selection: Selection) -> int:
         rows = [
-            row
-            for f, row in zip(selection.kept, selection.rows, strict=False)
-            if not set(names(f)) & self.starting
+            row for f, row in zip(selection.kept, selection.rows, strict=False) if not set(names(f)) & self.starting
         ]
         if not rows:
             return 0
-        return flint.nmod_mat(
-            len(rows), len(rows[0]), [v for row in rows for v in row], self.local.prime
-        ).rank()
+        return flint.nmod_mat(len(rows), len(rows[0]), [v for row in rows for v in row], self.local.prime).rank()
 
     def _is_member(self, expression: Expression) -> bool:
         return all(is_member(expression, fibre, self.constants) for fibre in (self.fibre, *self.witnesses))
@@ -143,9 +133,7 @@ class Search:
 
     def _batches_of_rates(self, deadline: Deadline) -> Iterator[list[Expression]]:
         """Candidates without initial values."""
-        moving, swapped = (
-            [n for n in group if n not in self.starting] for group in (self.moving, self.swapped)
-        )
+        moving, swapped = ([n for n in group if n not in self.starting] for group in (self.moving, self.swapped))
         single = [n for n in self.single if n not in self.starting]
         known = list(self.constants)
         rates = [*moving, *swapped]
@@ -158,9 +146,7 @@ class Search:
         yield [c for c in self._raw(deadline) if not set(names(c)) & self.starting]
         yield self._polynomials(rates, 4, [], deadline)
 
-    def _monomials(
-        self, moving: Sequence[str], swapped: Sequence[str], deadline: Deadline
-    ) -> list[Expression]:
+    def _monomials(self, moving: Sequence[str], swapped: Sequence[str], deadline: Deadline) -> list[Expression]:
         found: list[dict[str, int]] = []
         rates = [n for n in moving if n not in self.starting]
         starts = [n for n in moving if n in self.starting]
@@ -177,13 +163,9 @@ class Search:
         columns = [self.local.names.index(n) for n in group]
         rows = weighted_rows(self.kernels.kernels, self.kernels.points, columns, self.local.prime)
         vectors = rational_nullspace(rows, len(columns), self.local.prime)
-        return [
-            {n: e for n, e in zip(group, vector, strict=True) if e} for vector in short_lattice_basis(vectors)
-        ]
+        return [{n: e for n, e in zip(group, vector, strict=True) if e} for vector in short_lattice_basis(vectors)]
 
-    def _with_swapped(
-        self, invariant: Sequence[dict[str, int]], swapped: Sequence[str]
-    ) -> list[dict[str, int]]:
+    def _with_swapped(self, invariant: Sequence[dict[str, int]], swapped: Sequence[str]) -> list[dict[str, int]]:
         """Monomials that become identifiable only together with coordinates that have several values."""
         found = []
         powers = (-2, -1, 0, 1, 2) if len(swapped) <= 3 else (-1, 0, 1) if len(swapped) <= 5 else (0, 1)
@@ -246,9 +228,7 @@ class Search:
         monomials = monomials_up_to(indices, degree, n)
         for multiplier in multipliers:
             i = self.names.index(multiplier)
-            monomials += [
-                tuple(e + (j == i) for j, e in enumerate(m)) for m in monomials_up_to(indices, degree, n)
-            ]
+            monomials += [tuple(e + (j == i) for j, e in enumerate(m)) for m in monomials_up_to(indices, degree, n)]
         monomials.sort(key=lambda m: (sum(m), max(m), tuple(-e for e in m)))
         r = len(self.local.kernel)
         if not monomials or len(monomials) > 350:
@@ -291,9 +271,7 @@ class Search:
                     for m, value in terms.items():
                         total[m] = total.get(m, 0) + c * value
             terms = {m: c for m, c in total.items() if c}
-            if terms and is_member(
-                polynomial_expression(self.names, terms), self.other_fibres[-1], self.constants
-            ):
+            if terms and is_member(polynomial_expression(self.names, terms), self.other_fibres[-1], self.constants):
                 found.append(terms)
         return found
 

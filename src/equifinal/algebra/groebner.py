@@ -43,9 +43,7 @@ def divides(a: Monomial, b: Monomial) -> bool:
     return all(map(le, a, b))
 
 
-def echelon(
-    rows: Sequence[Terms], prime: int, key: Callable[[Monomial], tuple], deadline: Deadline
-) -> list[Terms]:
+def echelon(rows: Sequence[Terms], prime: int, key: Callable[[Monomial], tuple], deadline: Deadline) -> list[Terms]:
     """The reduced echelon form of polynomials as rows over their monomials, largest first; zero rows
     dropped.
     """

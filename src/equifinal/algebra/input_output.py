@@ -31,9 +31,7 @@ class Signals:
 
     def __init__(self, coefficients: Mapping[str, np.ndarray], prime: int):
         self.prime = prime
-        self.series = {
-            (s, 0): flint.nmod_poly([int(c) for c in values], prime) for s, values in coefficients.items()
-        }
+        self.series = {(s, 0): flint.nmod_poly([int(c) for c in values], prime) for s, values in coefficients.items()}
         self.length = min(len(values) for values in coefficients.values())
 
     def jet(self, signal: str, order: int) -> flint.nmod_poly:
@@ -46,9 +44,7 @@ class Signals:
         return int(self.jet(signal, order)[0])
 
 
-def monomial_series(
-    elimination: Elimination, keys: Sequence[tuple[int, ...]], signals: Signals, orders: int
-) -> list:
+def monomial_series(elimination: Elimination, keys: Sequence[tuple[int, ...]], signals: Signals, orders: int) -> list:
     """Series of products of jets; a key lists exponents of all variables except the parameters."""
     jets = {variable: jet for jet, variable in elimination.jets.items()}
     parameters = set(elimination.parameters)
@@ -100,9 +96,7 @@ def relation_rows(
     return [row for row in rows if row], len(keys), rank
 
 
-def reduced_ratios(
-    coefficients: Sequence[dict], values: Sequence[int], prime: int, deadline: Deadline
-) -> list[dict]:
+def reduced_ratios(coefficients: Sequence[dict], values: Sequence[int], prime: int, deadline: Deadline) -> list[dict]:
     """c_i/c_j = v_i/v_j with common factors of c_i and c_j cancelled: for every i the partner that leaves
     least.
 
@@ -161,9 +155,7 @@ class StartValues:
         total = self.into.constant(0)
         degrees = [int(d) for d in polynomial.degrees()]
         denominators = {
-            i: self.images[i].under
-            for i, d in enumerate(degrees)
-            if d and not self.images[i].under.is_constant()
+            i: self.images[i].under for i, d in enumerate(degrees) if d and not self.images[i].under.is_constant()
         }
         for monomial, coefficient in polynomial.to_dict().items():
             term = self.into.constant(int(coefficient))

@@ -71,9 +71,7 @@ class Coefficients:
         self.prime = local.prime
         self.plan: tuple[int, ...] = ()
 
-    def _eliminated(
-        self, parameters: Mapping[str, int], generic: GenericPoint, deadline: Deadline
-    ) -> Elimination:
+    def _eliminated(self, parameters: Mapping[str, int], generic: GenericPoint, deadline: Deadline) -> Elimination:
         """Eliminate at one point, in the order found best at the first one."""
 
         def make(order: random.Random | None) -> Eliminator:
@@ -107,10 +105,7 @@ class Coefficients:
             ],
             dtype=np.int64,
         )
-        signals = {
-            u: np.array([self.rng.randrange(prime) for _ in range(len(model.states) + 4)])
-            for u in model.inputs
-        }
+        signals = {u: np.array([self.rng.randrange(prime) for _ in range(len(model.states) + 4)]) for u in model.inputs}
         run = OutputSeries(unbound, names, array, signals, prime, tangents=False)
         run.extend(len(model.states) + 3)
         coefficients = run.output_coefficients()
@@ -127,9 +122,7 @@ class Coefficients:
         return found
 
 
-def has_one_relation(
-    elimination: Elimination, equation: Polynomial, signals: Signals, deadline: Deadline
-) -> bool:
+def has_one_relation(elimination: Elimination, equation: Polynomial, signals: Signals, deadline: Deadline) -> bool:
     """Whether the equation is the only linear relation among its monomials along the solution (Wronskian
     test).
     """
@@ -208,8 +201,7 @@ class Ratios:
             deadline.check()
             which = tuple(np.flatnonzero(labels[:, j] != labels[:, i]).tolist())
             values = [
-                int(a) * pow(int(b), -1, self.prime) % self.prime
-                for a, b in zip(line[:, j], line[:, i], strict=True)
+                int(a) * pow(int(b), -1, self.prime) % self.prime for a, b in zip(line[:, j], line[:, i], strict=True)
             ]
             degree = self.line_degree(values, abscissae) if which else None
             if degree is not None:
@@ -229,12 +221,7 @@ class Ratios:
         `caps` bounds the degree in each variable.
         """
         top, bottom = (
-            [
-                c
-                for d in range(degree + 1)
-                for c in combinations_with_replacement(which, d)
-                if _within(c, caps)
-            ]
+            [c for d in range(degree + 1) for c in combinations_with_replacement(which, d) if _within(c, caps)]
             for degree in degrees
         )
         width, p = len(top) + len(bottom), self.prime
@@ -320,10 +307,7 @@ def simple_relations(
         if thorough:
             first_line = len(used) + 1 + samples
             line = rows[first_line : first_line + LINE]
-            axes = [
-                rows[first_line + LINE + k * AXIS : first_line + LINE + (k + 1) * AXIS]
-                for k in range(len(used))
-            ]
+            axes = [rows[first_line + LINE + k * AXIS : first_line + LINE + (k + 1) * AXIS] for k in range(len(used))]
             by_degree = ratios.low_degree_pairs(labels, line, abscissae, rng, deadline)
             relations += _low_degree_relations(
                 ratios, by_degree, positions, list(base.values()), rows[0], sampled, scattered, axes, deadline
@@ -334,15 +318,10 @@ def simple_relations(
             for j, i in rng.sample(pairs, min(len(pairs), TRIES)):
                 deadline.check()
                 column = [
-                    int(a) * pow(int(b), -1, prime) % prime
-                    for a, b in zip(sampled[:, j], sampled[:, i], strict=True)
+                    int(a) * pow(int(b), -1, prime) % prime for a, b in zip(sampled[:, j], sampled[:, i], strict=True)
                 ]
                 fit = next(
-                    (
-                        f
-                        for f in (ratios.fitted(which_free, column, scattered, d) for d in DEGREES)
-                        if f is not None
-                    ),
+                    (f for f in (ratios.fitted(which_free, column, scattered, d) for d in DEGREES) if f is not None),
                     None,
                 )
                 if fit is not None:
@@ -381,15 +360,12 @@ def _low_degree_relations(
         deadline.check()
         if len(slopes) == wanted and spare >= SPARE:
             break
-        column = [
-            int(a) * pow(int(b), -1, prime) % prime for a, b in zip(sampled[:, j], sampled[:, i], strict=True)
-        ]
+        column = [int(a) * pow(int(b), -1, prime) % prime for a, b in zip(sampled[:, j], sampled[:, i], strict=True)]
         variables = [positions[k] for k in which]
         caps = {}
         for k in which:
             values = [
-                int(a) * pow(int(b), -1, prime) % prime
-                for a, b in zip(axes[k][:, j], axes[k][:, i], strict=True)
+                int(a) * pow(int(b), -1, prime) % prime for a, b in zip(axes[k][:, j], axes[k][:, i], strict=True)
             ]
             caps[positions[k]] = ratios.line_degree(values, list(range(1, AXIS + 1))) or degree
         fit = None

@@ -46,9 +46,7 @@ class KernelField:
 
     def _add(self, batch: int, deadline: Deadline) -> None:
         prime = self.local.prime
-        points = np.array(
-            [[self.rng.randrange(1, prime) for _ in self.names] for _ in range(batch)], dtype=np.int64
-        )
+        points = np.array([[self.rng.randrange(1, prime) for _ in self.names] for _ in range(batch)], dtype=np.int64)
         try:
             kernels = _kernels(self.models, self.local, self.names, points, self.rng, deadline)
         except BadPrime:
@@ -82,9 +80,7 @@ def _kernels(
 ) -> list[list[list[int]] | None]:
     """Kernels at a batch of points; None where the rank is less than generic."""
     n = len(local.names)
-    order = (
-        max(2, (local.order + 1) // 2) if local.rank < n else local.order
-    )  # the rank was reached at that order
+    order = max(2, (local.order + 1) // 2) if local.rank < n else local.order  # the rank was reached at that order
     blocks = []
     for model, signals in zip(models, local.inputs, strict=True):
         lengthen(signals, order, local.prime, rng)
@@ -124,10 +120,7 @@ def rank_without(
     if not excluded or not columns:
         return local.rank if columns else 0
     points = np.array(
-        [
-            [rng.randrange(1, local.prime) if n in excluded else local.point[n] for n in local.names]
-            for _ in range(6)
-        ],
+        [[rng.randrange(1, local.prime) if n in excluded else local.point[n] for n in local.names] for _ in range(6)],
         dtype=np.int64,
     )
     try:
@@ -137,7 +130,4 @@ def rank_without(
     rows = [[row[i] for i in columns] for kernel in kernels for row in kernel]
     if not rows:
         return len(columns)
-    return (
-        len(columns)
-        - flint.nmod_mat(len(rows), len(columns), [v for row in rows for v in row], local.prime).rank()
-    )
+    return len(columns) - flint.nmod_mat(len(rows), len(columns), [v for row in rows for v in row], local.prime).rank()

@@ -53,9 +53,7 @@ def random_point(names: Sequence[str], prime: int, rng: random.Random) -> dict[s
     return {name: rng.randrange(1, prime) for name in names}
 
 
-def random_inputs(
-    models: Sequence[Model], prime: int, rng: random.Random, orders: int
-) -> list[dict[str, np.ndarray]]:
+def random_inputs(models: Sequence[Model], prime: int, rng: random.Random, orders: int) -> list[dict[str, np.ndarray]]:
     generators = [np.random.default_rng(rng.randrange(2**63)) for _ in models]
     return [
         {u: generator.integers(0, prime, orders, dtype=np.int64) for u in model.inputs}
@@ -119,9 +117,7 @@ def lengthen(signals: dict[str, np.ndarray], orders: int, prime: int, rng: rando
     for u, values in signals.items():
         if len(values) < orders:
             generator = np.random.default_rng(rng.randrange(2**63))
-            signals[u] = np.concatenate(
-                [values, generator.integers(0, prime, orders - len(values), dtype=np.int64)]
-            )
+            signals[u] = np.concatenate([values, generator.integers(0, prime, orders - len(values), dtype=np.int64)])
 
 
 def pivots_of(reduced: flint.nmod_mat, rank: int) -> list[int]:
@@ -160,9 +156,7 @@ def slice_coordinates(local: LocalAnalysis, preference: Sequence[str]) -> list[s
 
 
 def kills_kernel(gradient: Sequence[int], local: LocalAnalysis) -> bool:
-    return all(
-        sum(g * v for g, v in zip(gradient, row, strict=True)) % local.prime == 0 for row in local.kernel
-    )
+    return all(sum(g * v for g, v in zip(gradient, row, strict=True)) % local.prime == 0 for row in local.kernel)
 
 
 def moving(local: LocalAnalysis) -> set[str]:

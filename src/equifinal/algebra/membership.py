@@ -20,9 +20,7 @@ Constants = Mapping[str, Fraction]
 NONE: Constants = {}
 
 
-def gradients(
-    expressions: Sequence[Expression], local: LocalAnalysis, constants: Constants = NONE
-) -> np.ndarray:
+def gradients(expressions: Sequence[Expression], local: LocalAnalysis, constants: Constants = NONE) -> np.ndarray:
     """Array (expressions, coordinates) at the local analysis' point."""
     point = np.array([[local.point[n] for n in local.names]], dtype=np.int64).reshape(1, len(local.names))
     return values_and_gradients(expressions, constants, local.names, point, local.prime)[1][:, 0, :]
@@ -31,9 +29,7 @@ def gradients(
 def is_invariant(expression: Expression, local: LocalAnalysis, constants: Constants = NONE) -> bool:
     """Whether the gradient vanishes on the tangent space of the fibre: local identifiability."""
     gradient = [int(v) for v in gradients([expression], local, constants)[0]]
-    return all(
-        sum(g * k for g, k in zip(gradient, row, strict=True)) % local.prime == 0 for row in local.kernel
-    )
+    return all(sum(g * k for g, k in zip(gradient, row, strict=True)) % local.prime == 0 for row in local.kernel)
 
 
 def values_at_points(
@@ -47,10 +43,7 @@ def values_at_points(
     values = dict(zip(free, points.coordinates, strict=True))
     values |= {name: flint.nmod_poly([v], points.prime) for name, v in fixed.items()}
     try:
-        return (
-            evaluate_at([expression], constants, values, Field(points.prime, points.modulus))[0]
-            % points.modulus
-        )
+        return evaluate_at([expression], constants, values, Field(points.prime, points.modulus))[0] % points.modulus
     except Undefined:
         raise BadPrime from None
 
@@ -64,9 +57,6 @@ def alternatives(expression: Expression, fibre: FibreSlice, constants: Constants
 def is_member(expression: Expression, fibre: FibreSlice, constants: Constants = NONE) -> bool:
     """Whether the function belongs to the field of globally identifiable functions."""
     try:
-        return (
-            is_invariant(expression, fibre.local, constants)
-            and alternatives(expression, fibre, constants) == 1
-        )
+        return is_invariant(expression, fibre.local, constants) and alternatives(expression, fibre, constants) == 1
     except BadPrime:
         return False

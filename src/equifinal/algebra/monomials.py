@@ -54,17 +54,13 @@ def short_lattice_basis(vectors: Sequence[Sequence[Fraction]]) -> list[list[int]
         integral.append([int(v * scale) for v in vector])
     # integer points of the span: the kernel lattice of the kernel lattice
     orthogonal = _integer_kernel(integral, n)
-    saturated = (
-        _integer_kernel(orthogonal, n) if orthogonal else [[int(i == j) for j in range(n)] for i in range(n)]
-    )
+    saturated = _integer_kernel(orthogonal, n) if orthogonal else [[int(i == j) for j in range(n)] for i in range(n)]
     reduced = flint.fmpz_mat(saturated).lll()
     rows = [[int(reduced[i, j]) for j in range(n)] for i in range(reduced.nrows())]
     return sorted((_positive(row) for row in rows if any(row)), key=lambda r: (sum(map(abs, r)), r))
 
 
-def short_solutions(
-    rows: Sequence[Sequence[int]], columns: int, prime: int, largest: int = 40
-) -> list[list[int]]:
+def short_solutions(rows: Sequence[Sequence[int]], columns: int, prime: int, largest: int = 40) -> list[list[int]]:
     """Short integer vectors that the rows annihilate modulo the prime, from a reduced lattice basis."""
     matrix = flint.nmod_mat(len(rows), columns, [int(v) for row in rows for v in row], prime)
     reduced, rank = matrix.rref()
@@ -84,9 +80,7 @@ def short_solutions(
         basis.append(vector)
     lattice = flint.fmpz_mat(basis).lll()
     found = [[int(lattice[i, j]) for j in range(columns)] for i in range(lattice.nrows())]
-    return sorted(
-        (v for v in found if any(v) and max(map(abs, v)) <= largest), key=lambda v: sum(map(abs, v))
-    )
+    return sorted((v for v in found if any(v) and max(map(abs, v)) <= largest), key=lambda v: sum(map(abs, v)))
 
 
 def _integer_kernel(rows: Sequence[Sequence[int]], n: int) -> list[list[int]]:
@@ -95,15 +89,9 @@ def _integer_kernel(rows: Sequence[Sequence[int]], n: int) -> list[list[int]]:
         return [[int(i == j) for j in range(n)] for i in range(n)]
     m = len(rows)
     # rows of [A^T | 1] in Hermite form: those with zero left part span the kernel
-    extended = flint.fmpz_mat(
-        [[*(rows[k][i] for k in range(m)), *(int(i == j) for j in range(n))] for i in range(n)]
-    )
+    extended = flint.fmpz_mat([[*(rows[k][i] for k in range(m)), *(int(i == j) for j in range(n))] for i in range(n)])
     form = extended.hnf()
-    return [
-        [int(form[i, m + j]) for j in range(n)]
-        for i in range(n)
-        if all(int(form[i, k]) == 0 for k in range(m))
-    ]
+    return [[int(form[i, m + j]) for j in range(n)] for i in range(n) if all(int(form[i, k]) == 0 for k in range(m))]
 
 
 def _positive(row: list[int]) -> list[int]:
@@ -122,7 +110,5 @@ def weighted_rows(
     rows = []
     for kernel, point in zip(kernels, points, strict=True):
         inverse = [pow(int(point[i]), -1, prime) for i in columns]
-        rows += [
-            [int(row[i]) * inv % prime for i, inv in zip(columns, inverse, strict=True)] for row in kernel
-        ]
+        rows += [[int(row[i]) * inv % prime for i, inv in zip(columns, inverse, strict=True)] for row in kernel]
     return rows

@@ -43,8 +43,7 @@ def moves_along_fibre(
             target: np.ndarray = output_series(model, local, signals, 2 * local.order, rng, deadline)
             if (
                 points.count > 0
-                and agreeing(points, free, fixed, model, signals, target, deadline, all_must=True).count
-                != points.count
+                and agreeing(points, free, fixed, model, signals, target, deadline, all_must=True).count != points.count
             ):
                 return False
     except (OutOfTime, NotFinite):

@@ -100,17 +100,13 @@ def standard_monomials(leads: Sequence[Monomial], variables: int) -> list[Monomi
         if len(found) > MAX_POINTS:
             raise OutOfTime
         following = {
-            tuple(e + (j == i) for j, e in enumerate(monomial))
-            for monomial in layer
-            for i in range(variables)
+            tuple(e + (j == i) for j, e in enumerate(monomial)) for monomial in layer for i in range(variables)
         }
         layer = sorted(m for m in following if not any(divides(lead, m) for lead in leads))
     return found
 
 
-def points_of(
-    basis: Sequence[Terms], variables: int, prime: int, rng: random.Random, deadline: Deadline
-) -> Points:
+def points_of(basis: Sequence[Terms], variables: int, prime: int, rng: random.Random, deadline: Deadline) -> Points:
     """All zeros of a zero-dimensional ideal given by its reduced Groebner basis (degrevlex).
 
     Raises
@@ -128,9 +124,7 @@ def points_of(
         points = _separated(tables, monomials, prime, rng)
         if points is not None:
             return points
-        generators = groebner(
-            [*generators, *_squarefree_parts(tables, len(monomials), prime)], prime, deadline
-        )
+        generators = groebner([*generators, *_squarefree_parts(tables, len(monomials), prime)], prime, deadline)
     raise OutOfTime
 
 

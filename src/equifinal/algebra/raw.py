@@ -40,9 +40,7 @@ def lifted(polynomial: Polynomial, scale: int, prime: int) -> dict[tuple[int, ..
     return terms
 
 
-def ratio_expression(
-    over: Polynomial, under: Polynomial, names: Sequence[str], prime: int
-) -> Expression | None:
+def ratio_expression(over: Polynomial, under: Polynomial, names: Sequence[str], prime: int) -> Expression | None:
     """A quotient of polynomials modulo a prime as an exact expression, or None if it is too long or not
     recognised.
     """

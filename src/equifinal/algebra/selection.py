@@ -117,14 +117,10 @@ class Selection:
         while self.pool and self.points.count > self.fibre.degree:
             candidate = self.pool.pop(0)
             try:
-                element = values_at_points(
-                    candidate, self.points, self.fibre.free, self.fibre.fixed, self.constants
-                )
+                element = values_at_points(candidate, self.points, self.fibre.free, self.fibre.fixed, self.constants)
             except BadPrime:
                 continue
-            own = values_at_points(
-                candidate, self._own_point(), self.fibre.free, self.fibre.fixed, self.constants
-            )
+            own = values_at_points(candidate, self._own_point(), self.fibre.free, self.fibre.fixed, self.constants)
             common = self.points.modulus.gcd(element - own)
             if 0 < common.degree() < self.points.count:
                 self.points = self.points.restricted(common)

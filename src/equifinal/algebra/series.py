@@ -69,9 +69,7 @@ class OutputSeries:
     # --- storage ---
 
     def _allocate(self, orders: int) -> None:
-        self.values = {
-            i: np.zeros((1 if self.constant[i] else orders, self.batch), dtype=np.int64) for i in self.steps
-        }
+        self.values = {i: np.zeros((1 if self.constant[i] else orders, self.batch), dtype=np.int64) for i in self.steps}
         self.tangents = {
             i: np.zeros((1 if self.constant[i] else orders, self.batch, self.directions), dtype=np.int64)
             for i in self.steps
@@ -121,9 +119,7 @@ class OutputSeries:
                 values[i], tangents[i] = self._leaf(step.kind, step.name, step.value)
             else:
                 a, b = step.left, step.right
-                values[i], tangents[i] = self._combine(
-                    step.kind, values[a], tangents[a], values[b], tangents[b]
-                )
+                values[i], tangents[i] = self._combine(step.kind, values[a], tangents[a], values[b], tangents[b])
         for k, i in enumerate(starts):
             self.states[0, k], self.state_tangents[0, k] = values[i], tangents[i]
 
@@ -206,8 +202,7 @@ class OutputSeries:
             value[k] = _convolved(a[: k + 1], b[: k + 1], p)
             if self.directions:
                 tangent[k] = (
-                    _convolved(a[: k + 1, :, None], db[: k + 1], p)
-                    + _convolved(b[: k + 1, :, None], da[: k + 1], p)
+                    _convolved(a[: k + 1, :, None], db[: k + 1], p) + _convolved(b[: k + 1, :, None], da[: k + 1], p)
                 ) % p
         else:
             self._divide(i, k, a, da, a_fixed, b, db, b_fixed)
@@ -222,9 +217,7 @@ class OutputSeries:
             top = (top - _convolved(q[:k], b[1 : k + 1], p)) % p
             if self.directions:
                 dtop = (
-                    dtop
-                    - _convolved(b[1 : k + 1, :, None], dq[:k], p)
-                    - _convolved(q[:k, :, None], db[1 : k + 1], p)
+                    dtop - _convolved(b[1 : k + 1, :, None], dq[:k], p) - _convolved(q[:k, :, None], db[1 : k + 1], p)
                 )
         q[k] = top * inverse % p
         dq[k] = (dtop - q[k][:, None] * db[0] % p) % p * inverse[:, None] % p

@@ -106,9 +106,7 @@ class System:
             return True  # two coordinates are equal
         if any(p.is_constant() and (p.is_zero() or int(p.coeffs()[0]) in self.taken) for p in put):
             return True  # a coordinate is zero, or equal to one that is fixed
-        return any(
-            len(p) <= 200 and mapped(p, put, self.ring).is_zero() for p in self.nonzero if not p.is_zero()
-        )
+        return any(len(p) <= 200 and mapped(p, put, self.ring).is_zero() for p in self.nonzero if not p.is_zero())
 
     def _branches(self, rows: Sequence[Terms]) -> list[Polynomial]:
         """The factors of a short equation that is a product: each of them gives a smaller system."""
@@ -148,9 +146,7 @@ class System:
         images = [self.ring.from_dict(new[i]) if i in new else gens[i] for i in range(len(self.names))]
         return _terms(mapped(self.ring.from_dict(terms), images, self.ring))
 
-    def _finite(
-        self, rows: Any, free: Sequence[int], images: Any, rng: random.Random, deadline: Deadline
-    ) -> Points:
+    def _finite(self, rows: Any, free: Sequence[int], images: Any, rng: random.Random, deadline: Deadline) -> Points:
         short = [_picked(row, free) for row in rows]
         basis = groebner(short, self.prime, deadline, simplify=Stripper(len(free), self.prime))
         try:
@@ -188,9 +184,7 @@ class System:
         raise NotFinite
 
 
-def determined(
-    equations: Sequence[Polynomial], names: Sequence[str], prime: int, deadline: Deadline
-) -> dict[str, int]:
+def determined(equations: Sequence[Polynomial], names: Sequence[str], prime: int, deadline: Deadline) -> dict[str, int]:
     """Unknowns that have only one value at all common zeros, with that value."""
     system = System(names, equations, [], prime)
     try:
@@ -205,9 +199,7 @@ def determined(
             found[names[lead.index(1)]] = -row.get((0,) * len(names), 0) % prime
     solved = {names.index(name): value for name, value in found.items()}
     for i, image in enumerate(images):
-        if image is not None and all(
-            sum(m) == 0 or solved.keys() >= {j for j, e in enumerate(m) if e} for m in image
-        ):
+        if image is not None and all(sum(m) == 0 or solved.keys() >= {j for j, e in enumerate(m) if e} for m in image):
             total = 0
             for m, c in image.items():
                 for j, e in enumerate(m):
