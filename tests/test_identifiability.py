@@ -9,7 +9,6 @@ import time
 from pathlib import Path
 
 import pytest
-from zoo import HIV, ZOO, Known
 
 from equifinal.algebra.deadline import Deadline
 from equifinal.algebra.expressing import same_field
@@ -19,6 +18,7 @@ from equifinal.identifiability import Identifiability, analyse
 from equifinal.model import Model
 from equifinal.parser import parse_expression
 from equifinal.wording import identifiability_text
+from tests.zoo import HIV, ZOO, Known
 
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = Path(os.environ.get("EQUIFINAL_SHARED", ROOT.parent / "shared")) / "identifiability" / "models.json"

@@ -17,7 +17,7 @@ from equifinal.algebra.resultants import resultant
 from equifinal.algebra.solve import System
 
 PRIME = 2147483629
-LONG = Deadline(30)
+LONG = Deadline(10_000)  # made when the module is read, used much later
 
 
 def system(names: str, *equations, nonzero=()) -> System:
