@@ -299,7 +299,7 @@ class _Analysis:
             slow = bool(found) and time.monotonic() - began > 0.15 * self.time_limit
             if slow:
                 break
-            limit = self.deadline.part(self.deadline.remaining() * (0.8 if not found else 0.3))
+            limit = self.deadline.part(self.deadline.remaining() * (0.9 if not found else 0.3))
             try:
                 found.append(
                     slice_fibre(

@@ -17,7 +17,6 @@ from equifinal.algebra.resultants import resultant
 from equifinal.algebra.solve import System
 
 PRIME = 2147483629
-LONG = Deadline(30)
 
 
 def system(names: str, *equations, nonzero=()) -> System:
@@ -33,7 +32,7 @@ def test_elementary_symmetric_functions():
         lambda x, y, z: x + y + z - 918273645,
         lambda x, y, z: x * y + y * z + z * x - 546372819,
         lambda x, y, z: x * y * z - 123454321,
-    ).solve(random.Random(0), LONG)
+    ).solve(random.Random(0), Deadline(30))
     assert found.count == 6
     assert distinct_values(found.coordinates[0], found.modulus) == 3
 
@@ -54,7 +53,7 @@ def test_multiple_zeros_count_once():
         lambda x, y: (x - 12345) ** 2,
         lambda x, y: (x - 12345) * (y - 777777),
         lambda x, y: (y - 777777) ** 3,
-    ).solve(random.Random(0), LONG)
+    ).solve(random.Random(0), Deadline(30))
     assert found.count == 1
     assert [int(c[0]) for c in found.coordinates] == [12345, 777777]
 
@@ -69,7 +68,7 @@ def test_coordinates_are_not_zero():
 
 def test_infinitely_many():
     with pytest.raises(NotFinite):
-        system("x y", lambda x, y: x * y - 54321).solve(random.Random(0), LONG)
+        system("x y", lambda x, y: x * y - 54321).solve(random.Random(0), Deadline(30))
 
 
 def test_saturation():
@@ -78,7 +77,7 @@ def test_saturation():
         lambda x, y: (x - 99991) * (y - 55555),
         lambda x, y: (x - 99991) * (x - 88888),
         nonzero=[lambda x, y: x - 99991],
-    ).solve(random.Random(0), LONG)
+    ).solve(random.Random(0), Deadline(30))
     assert found.count == 1
 
 
@@ -102,7 +101,7 @@ def test_resultant_vanishes_exactly_at_common_roots(m, n):
         f = f * (x - a - 17 * k)
     for k in range(1, n):
         g = g * (x - b - 1009 * k)
-    found = resultant(f, g, 0, 10_000, LONG)
+    found = resultant(f, g, 0, 10_000, Deadline(30))
     assert found.degrees()[0] == 0
     for i in range(m):
         for j in range(n):

@@ -193,7 +193,7 @@ def slice_fibre(
     began = time.monotonic()
     try:
         fibre = _by_elimination(
-            models, local, fixed, rng, deadline.part(0.7 * deadline.remaining()), eliminations
+            models, local, fixed, rng, deadline.part(0.85 * deadline.remaining()), eliminations
         )
     except (NotFinite, OutOfTime):
         fibre = _by_taylor_coefficients(models, local, fixed, rng, deadline)

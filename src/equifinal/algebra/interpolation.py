@@ -30,12 +30,13 @@ from equifinal.expression import Name
 from equifinal.model import Model
 
 LARGE = 10**6
-MAX_KEYS = 2000
+MAX_KEYS = 4000
+SECONDS_PER_CUBE = 8e-10
 LINE = 24  # points on a line, enough for degree 10
 AXIS = 12  # points along one parameter, enough for degree 4
 TRIED_PAIRS = 100
 SPARE = 6
-TRIES = 16  # pairs of coefficients with the same dependence
+TRIES = 8  # pairs of coefficients with the same dependence
 DEGREES = (
     (1, 0),
     (1, 1),
@@ -133,7 +134,8 @@ def has_one_relation(
     test).
     """
     keys = list(grouped(equation, elimination.parameters))
-    if len(keys) > MAX_KEYS:
+    # the rank of so large a matrix cannot be interrupted: foresee what it takes, generously
+    if len(keys) > MAX_KEYS or len(keys) ** 3 * SECONDS_PER_CUBE > deadline.remaining():
         raise OutOfTime
     orders = len(keys) + 2
     columns = monomial_series(elimination, keys, signals, orders)
@@ -208,7 +210,7 @@ def simple_relations(
         for which, pairs in ratios.simple_pairs(labels).items():
             which_free = tuple(positions[k] for k in which)
             distinct: dict[str, Polynomial] = {}
-            for j, i in rng.sample(pairs, min(len(pairs), TRIES)):
+            for j, i in _spread(pairs, rng):
                 deadline.check()
                 column = [
                     int(a) * pow(int(b), -1, prime) % prime
@@ -297,6 +299,12 @@ def _values(equation: Polynomial, keys: Sequence[Key]) -> list[int] | None:
     if set(groups) != set(keys):
         return None
     return [groups[key][()] for key in keys]
+
+
+def _spread(pairs: list[tuple[int, int]], rng: random.Random) -> list[tuple[int, int]]:
+    """Some of the pairs: the first and last, whose monomials are extreme and coefficients simple, and a few others."""
+    chosen = [*pairs[:TRIES], *pairs[-TRIES // 2 :], *rng.sample(pairs, min(len(pairs), TRIES))]
+    return list(dict.fromkeys(chosen))
 
 
 def _names_in_motion(model: Model) -> list[tuple[str, ...]]:

@@ -31,16 +31,16 @@ class Ratios:
     def simple_pairs(self, labels: np.ndarray) -> dict[tuple[int, ...], list[tuple[int, int]]]:
         """Pairs (coefficient, divisor) by the parameters their ratio depends on, fewest parameters first."""
         nearest: dict[tuple[int, ...], list[tuple[int, int]]] = {}
+        weights = np.left_shift(1, np.arange(len(labels), dtype=np.int64))[:, None]
         for j in range(len(self.keys)):
-            differs = labels != labels[:, j : j + 1]
-            seen: set[tuple[int, ...]] = set()
-            for i in np.argsort(differs.sum(axis=0), kind="stable"):
-                which = tuple(np.flatnonzero(differs[:, i]).tolist())
-                if which and which not in seen:
-                    seen.add(which)
-                    nearest.setdefault(which, []).append((j, int(i)))
-                if len(seen) == 4:
-                    break
+            codes = (weights * (labels != labels[:, j : j + 1])).sum(axis=0)  # a bit for every parameter
+            different, partners = np.unique(codes, return_index=True)
+            choices = sorted(
+                (int(c).bit_count(), int(c), int(i)) for c, i in zip(different, partners, strict=True) if c
+            )
+            for _, code, i in choices[:4]:
+                which = tuple(k for k in range(len(labels)) if code >> k & 1)
+                nearest.setdefault(which, []).append((j, i))
         return {which: nearest[which] for which in sorted(nearest, key=lambda w: (len(w), w))}
 
     def line_degree(self, values: Sequence[int], abscissae: Sequence[int]) -> int | None:
