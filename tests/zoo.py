@@ -301,4 +301,12 @@ ZOO = [
         "y' = e*p*s - k*y",
         constants={"e": "1e-5"},
     ),
+    Known(
+        "square of a state that starts at zero",
+        "x' = p - k*x; x(0) = 0; y = x^2",
+        "y",
+        "k, p^2",
+        "x = p/k*(1 - exp(-k*t)): only the sign of p is lost; at time 0 the links say 0 = 0",
+        degree=2,
+    ),
 ]

@@ -144,14 +144,21 @@ def fit(
 
     settings = {"sampler": sampler, "draws": draws, "warmup": warmup, "chains": chains, "thin": thin, "seed": seed}
     loaded = load(find_problem(problem))
-    if analysis and not as_json:
+
+    def announce() -> None:
         from equifinal.identifiability import analyse as analyse_models
 
-        loaded.require_complete()
         models = [e.model for e in loaded.experiments]
         _show_analysis(loaded.name, analyse_models(models, time_limit=FIT_ANALYSIS_SECONDS))
+
     done = fitting.fit(
-        loaded, settings, folder=out, overwrite=overwrite, processes=processes, progress=not quiet and not as_json
+        loaded,
+        settings,
+        folder=out,
+        overwrite=overwrite,
+        processes=processes,
+        progress=not quiet and not as_json,
+        announce=announce if analysis and not as_json else None,
     )
     if as_json:
         _print_json(done.to_json())

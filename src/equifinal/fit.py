@@ -7,7 +7,7 @@ import math
 import os
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor, ProcessPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
@@ -84,9 +84,11 @@ def fit(
     overwrite: bool = False,
     processes: int = 0,
     progress: bool = True,
+    announce: Callable[[], None] | None = None,
 ) -> Fit:
     """Sample and save to a folder; take up again a run of the same problem and settings that was killed in it.
 
+    ``announce`` is called when nothing more stands in the way of a start.
     Without a folder, the first of NAME-run, NAME-run-2, ... that is free.
     """
     problem.require_complete()
@@ -94,6 +96,8 @@ def fit(
     workers = _workers(processes)
     target = _claim_folder(problem.name) if folder is None else folder
     with workers as executor, _owned(target, overwrite), _to_be_continued(target):
+        if announce is not None:
+            announce()
         data = result.sample(
             problem,
             **{key: value for key, value in settings.items() if value is not None},

@@ -19,6 +19,7 @@ from equifinal.algebra.deadline import Deadline, OutOfTime
 from equifinal.algebra.expressing import Expressed, express
 from equifinal.algebra.fibre import FibreSlice, slice_fibre
 from equifinal.algebra.freedoms import continuous_freedoms, different, exchanged
+from equifinal.algebra.functions import degree_bound
 from equifinal.algebra.generators import Search
 from equifinal.algebra.kernels import KernelField
 from equifinal.algebra.local import LocalAnalysis, analyse_locally, moving, slice_coordinates
@@ -180,7 +181,13 @@ def analyse(models: Model | Sequence[Model], *, time_limit: float = 60.0, seed: 
         raise IdentifiabilityError("analyse needs a Model, or a list of Models")
     if not time_limit > 0:
         raise IdentifiabilityError(f"time_limit must be positive, not {time_limit!r}")
-    return _Analysis(experiments, float(time_limit), seed).run()
+    try:
+        return _Analysis(experiments, float(time_limit), seed).run()
+    except EquifinalError:
+        raise
+    except Exception as error:
+        reason = f"{type(error).__name__}: {error}".rstrip(": ")
+        raise IdentifiabilityError(f"the analysis of this model failed, which is a defect ({reason})") from error
 
 
 class _Analysis:
@@ -279,7 +286,7 @@ class _Analysis:
             slow = bool(found) and time.monotonic() - began > 0.15 * self.time_limit
             if slow:
                 break
-            limit = self.deadline.part(self.deadline.remaining() * (0.8 if not found else 0.3))
+            limit = self.deadline.part(self.deadline.remaining() * (0.9 if not found else 0.3))
             try:
                 found.append(
                     slice_fibre(self.models, local, slice_coordinates(local, self._preference()), self.rng, limit)
@@ -395,7 +402,7 @@ class _Analysis:
         of size q has at most q times that. The two local analyses are independent; the degree of the fibre is
         compared at two points where time allows, else it rests on one.
         """
-        height = max((_degree_bound(e) for m in self.models for e in (*m.rhs, *m.observed, *m.start)), default=1)
+        height = max((degree_bound(e) for m in self.models for e in (*m.rhs, *m.observed, *m.start)), default=1)
         bound = 1.0
         for local in locals_:
             minor = max(local.rank, 1) * (2 * local.order + 1) * max(height, 1)
@@ -404,29 +411,3 @@ class _Analysis:
             local = fibres[0].local
             bound += max(local.rank, 1) * (2 * local.order + 1) * max(height, 1) / local.prime
         return min(1.0, bound)
-
-
-def _degree_bound(expression: Expression) -> int:
-    """Degree of numerator or denominator, at most."""
-    from equifinal.expression import Power, Product, Sum
-
-    match expression:
-        case Number(_):
-            return 0
-        case Name(_):
-            return 1
-        case Sum(parts) | Product(parts):
-            return (
-                sum(_degree_bound(part) for part in parts)
-                if _has_division(expression) or isinstance(expression, Product)
-                else max(map(_degree_bound, parts))
-            )
-        case Power(base, exponent):
-            return _degree_bound(base) * abs(exponent)
-    return 0
-
-
-def _has_division(expression: Expression) -> bool:
-    from equifinal.expression import Power, walk
-
-    return any(isinstance(node, Power) and node.exponent < 0 for node in walk(expression))

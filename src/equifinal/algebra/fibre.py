@@ -13,6 +13,7 @@ Wronskian condition and no assumption on the initial values is needed.
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -30,6 +31,7 @@ from equifinal.algebra.polynomials import Polynomial, coefficients_in, mapped, r
 from equifinal.algebra.quotient import NotFinite, Points
 from equifinal.algebra.series import OutputSeries
 from equifinal.algebra.solve import System, determined
+from equifinal.algebra.taylor import taylor_equations
 from equifinal.expression import Name
 from equifinal.model import Model
 
@@ -49,6 +51,7 @@ class FibreSlice:
     points: Points
     candidates: int
     method: str
+    seconds: float = 0.0  # it took to find
     eliminations: list[Elimination] | None = None  # for other fibres with the same coordinates fixed at the same values
 
     @property
@@ -182,6 +185,63 @@ def slice_fibre(
         When the equations found do not determine finitely many candidates.
     """
     fixed = {name: local.point[name] for name in fixed_names}
+    began = time.monotonic()
+    try:
+        fibre = _by_elimination(models, local, fixed, rng, deadline.part(0.85 * deadline.remaining()), eliminations)
+    except (NotFinite, OutOfTime):
+        fibre = _by_taylor_coefficients(models, local, fixed, rng, deadline)
+    fibre.seconds = time.monotonic() - began
+    return fibre
+
+
+def _by_taylor_coefficients(
+    models: Sequence[Model],
+    local: LocalAnalysis,
+    fixed: dict[str, int],
+    rng: random.Random,
+    deadline: Deadline,
+) -> FibreSlice:
+    """Candidates from the first Taylor coefficients themselves."""
+    free = [name for name in local.names if name not in fixed]
+    experiments = [Experiment(model, local, i, free, fixed, rng) for i, model in enumerate(models)]
+    limit = deadline.part(min(10.0, deadline.remaining() / 2))
+    found: list[Polynomial] = []
+    for experiment in experiments:
+        equations, experiment.nonzero = taylor_equations(
+            experiment.model,
+            free,
+            fixed,
+            experiment.signals,
+            experiment.target(limit),
+            experiment.into,
+            limit,
+        )
+        found += equations
+    found.sort(key=len)
+    point = [local.point[n] for n in free]
+    nonzero = [e for experiment in experiments for e in experiment.nonzero]
+    enough = next((n for n in range(1, len(found) + 1) if isolated(found[:n], point, local.prime)), None)
+    if enough is None:
+        raise NotFinite
+    for count in (min(enough + 3, len(found)), len(found), enough):
+        try:
+            system = System(free, found[:count], nonzero, local.prime, fixed.values())
+            candidates = system.solve(rng, deadline.part(deadline.remaining() / 2))
+            return confirmed(models, experiments, local, free, fixed, candidates, "Taylor coefficients", deadline)
+        except (OutOfTime, NotFinite):
+            continue
+    raise OutOfTime
+
+
+def _by_elimination(
+    models: Sequence[Model],
+    local: LocalAnalysis,
+    fixed: dict[str, int],
+    rng: random.Random,
+    deadline: Deadline,
+    eliminations: list[Elimination] | None,
+) -> FibreSlice:
+    """Candidates from input-output equations, written out or interpolated."""
     kept: list[tuple[Polynomial, tuple[str, ...]]] = []  # relations found by interpolation, with their unknowns
     known: dict[str, int] = {}  # parameters already shown to have the same value on the whole fibre
     method, samples = "input-output equations", FEW_SAMPLES

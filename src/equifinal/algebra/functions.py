@@ -10,7 +10,7 @@ import numpy as np
 from equifinal.algebra.residues import residue
 from equifinal.algebra.series import _needed, inverses
 from equifinal.algebra.straight_line import Program
-from equifinal.expression import Expression, Name, Number, Power, Product, Sum
+from equifinal.expression import Expression, Name, Number, Power, Product, Sum, walk
 
 Exponents = tuple[int, ...]
 
@@ -115,3 +115,18 @@ def complexity(expression: Expression) -> tuple[int, int, int]:
 
     visit(expression, 1)
     return terms, size, digits
+
+
+def degree_bound(expression: Expression) -> int:
+    """A bound on the degrees of numerator and denominator."""
+    match expression:
+        case Name(_):
+            return 1
+        case Power(base, exponent):
+            return degree_bound(base) * abs(exponent)
+        case Product(parts):
+            return sum(map(degree_bound, parts))
+        case Sum(parts):
+            divides = any(isinstance(node, Power) and node.exponent < 0 for node in walk(expression))
+            return (sum if divides else max)(map(degree_bound, parts))
+    return 0

@@ -252,6 +252,9 @@ class Search:
         """
         bits = self.local.prime.bit_length() - 1
         needed = (8 * len(polynomials)) // (bits * (self.fibre.degree - 1)) + 1
+        missing = needed + 1 - len(self.other_fibres)
+        if missing * self.fibre.seconds > min(10.0, deadline.remaining() / 4):
+            return polynomials  # too slow; some may be constant by themselves
         self._more_fibres(needed + 1, deadline)
         if len(self.other_fibres) < needed:
             return polynomials

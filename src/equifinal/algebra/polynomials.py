@@ -104,16 +104,8 @@ def divided_out(polynomial: Polynomial, divisor: Polynomial) -> Polynomial:
 
 def without_monomial_factor(polynomial: Polynomial) -> Polynomial:
     """Divided by the largest monomial that divides every term."""
-    monomials = polynomial.monoms()
-    least = tuple(min(exponents) for exponents in zip(*monomials, strict=True)) if monomials else ()
-    if not any(least):
-        return polynomial
-    context = polynomial.context()
-    shifted = {
-        tuple(a - b for a, b in zip(monomial, least, strict=True)): int(c)
-        for monomial, c in polynomial.to_dict().items()
-    }
-    return context.from_dict(shifted)
+    content = polynomial.term_content()
+    return polynomial if content.is_constant() else polynomial / content
 
 
 def value_at(polynomial: Polynomial, point: Sequence[int]) -> int:

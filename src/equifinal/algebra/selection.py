@@ -2,8 +2,8 @@
 
 A candidate that belongs to the field is kept if it increases the rank of the Jacobian, or if it tells apart
 points that the functions kept so far do not. When the rank is d - r and the common level set has no more
-points in the slice than the fibre, the functions generate the whole field: they are constant on the fibre, and
-the fibre is all of their level set.
+points in the slice than the fibre, the functions generate the whole field: they are constant on the fibre,
+and the fibre is all of their level set.
 """
 
 from __future__ import annotations
