@@ -335,3 +335,76 @@ def test_shared_models_extended(entry):
     result = analyse(model, time_limit=300 if settled else 20)
     verdict, reason = benchmark.judge(entry, model, result)[:2]
     assert verdict == "right" if settled else verdict != "wrong", reason
+
+
+def delay(stages: int, start: str = "1") -> str:
+    """A chain of equal stages, as delays are made of: the last one knows of its parameter only late."""
+    lines = [f"x1' = -k*x1\nx1(0) = {start}"]
+    lines += [f"x{i}' = k*x{i - 1} - k*x{i}\nx{i}(0) = 0" for i in range(2, stages + 1)]
+    return "\n".join(lines)
+
+
+LATE = {
+    "17 stages": (delay(17), ["x17"], {"k": "globally"}),
+    "40 stages": (delay(40), ["x40"], {"k": "globally"}),
+    "two outputs": (delay(18) + "\nz = s*x18", ["x1", "z"], {"k": "globally", "s": "globally"}),
+    "absorption": (
+        delay(18, "D") + "\nc' = k*x18 - ke*c\nc(0) = 0\ny = c/V",
+        ["y"],
+        {"k": "globally", "ke": "globally", "V": "not", "D": "not"},
+    ),
+    "a high power": ("x' = 1\nx(0) = 0\nz' = 1 + a*x^15\nz(0) = 0", ["z"], {"a": "globally"}),
+}
+
+
+@pytest.mark.parametrize(("text", "outputs", "expected"), LATE.values(), ids=LATE)
+def test_parameters_that_enter_late(text, outputs, expected):
+    result = analyse(Model.parse(text, outputs))
+    assert result.parameters == expected
+    assert result.scope == "global"
+
+
+def test_what_a_check_contradicts_is_not_claimed(monkeypatch):
+    monkeypatch.setattr("equifinal.identifiability.moves_along_fibre", lambda *_: False)
+    result = analyse(Model.parse("x' = -a*b*x\nx(0) = 1", ["x"]))
+    assert result.scope == "local"
+    assert not result.complete
+
+
+TWO_PAIRS = "p' = -a*p\nq' = -b*q\nw' = -c*w\nv' = -d*v\np(0) = 1\nq(0) = 1\nw(0) = 1\nv(0) = 1\ny = p + q\nz = w + v"
+
+
+def test_swaps_do_not_drag_along_what_need_not_move():
+    result = analyse(Model.parse(TWO_PAIRS, ["y", "z"]))
+    assert result.fibre_degree == 4
+    assert len(result.freedoms) == 2
+    assert not any("accordingly" in sentence for sentence in result.freedoms)
+
+
+def test_a_swap_beside_a_sign_mentions_both():
+    text = "p' = -a*p\nq' = -b*q\np(0) = 1\nq(0) = 1\nw' = -c^2*w\nw(0) = 1\ny = p + q"
+    swap, sign = analyse(Model.parse(text, ["y", "w"])).freedoms
+    assert swap.startswith("a and b may be exchanged")
+    assert sign.startswith("c has several values")
+
+
+def test_the_letter_of_a_scaling_is_not_a_parameter():
+    result = analyse(Model.parse("x' = a - b*x\nx(0) = a/b", ["x"]))
+    assert result.freedoms == ("multiply a and b by s: nothing observable changes",)
+
+
+def test_an_unsettled_question_is_not_told_as_a_freedom():
+    result = analyse(Model.parse("\n".join(_ring(15)), ["x0"]), time_limit=2)
+    assert result.scope == "local"
+    assert result.freedoms == ()
+
+
+def _ring(n: int) -> list[str]:
+    return [f"x{i}' = -k{i}*x{i}*x{(i + 1) % n}/(m{i} + x{i}) + x{(i + 2) % n}" for i in range(n)]
+
+
+def test_a_quantity_that_differs_between_experiments_is_refused():
+    one = Model.parse("x' = -k*x\nx(0) = a", ["x"], quantities={"q": "k"})
+    two = Model.parse("x' = -k*x\nx(0) = a", ["x"], quantities={"q": "a"})
+    with pytest.raises(IdentifiabilityError, match="differs between experiments"):
+        analyse([one, two])

@@ -207,20 +207,19 @@ class _Analysis:
         }
 
     def run(self) -> Identifiability:
-        locals_ = self._local()
+        locals_, fibres, generators, certificate = self._trusted()
         local = locals_[0]
-        fibres = self._fibres(locals_)
-        generators = self._generators(fibres)
         status, counts = self._statuses(local, fibres)
-        quantities = {}
+        quantities, meant = {}, dict[str, Expression]()
         for model in self.models:
             for name, expression in model.interest.items():
                 numeric = substitute(expression, {c: Number(v) for c, v in model.constants.items()})
+                if meant.setdefault(name, numeric) != numeric:
+                    raise IdentifiabilityError(f"quantity '{name}' differs between experiments; give it a name in each")
                 quantities[name] = self._status(numeric, local, fibres)
         counts |= {name: count for name, (_, count) in quantities.items() if count > 1}
         degree = self._degree(fibres, generators)
-        certificate = self._certificate(locals_, fibres, generators)
-        freedoms = self._freedoms(local, fibres, status)
+        freedoms = self._freedoms(local, fibres, status, degree)
         advice = advise(
             self.models,
             local,
@@ -249,12 +248,26 @@ class _Analysis:
 
     # --- stages ---
 
-    def _local(self) -> list[LocalAnalysis]:
+    def _trusted(self) -> tuple[list[LocalAnalysis], list[FibreSlice], Generators, dict[str, Any]]:
+        """Analyse until moving along the fibre bears it out; longer power series if it does not."""
+        least = 0
+        for _ in range(4):
+            locals_ = self._local(least)
+            fibres = self._fibres(locals_)
+            generators = self._generators(fibres)
+            certificate = self._certificate(locals_, fibres, generators)
+            if certificate["moved_along_fibre"] is not False:
+                return locals_, fibres, generators, certificate
+            least = 2 * certificate["series_order"]
+        # never claim globally what a check contradicts
+        return locals_, [], Generators(), self._certificate(locals_, [], Generators())
+
+    def _local(self, least: int) -> list[LocalAnalysis]:
         """Two independent local analyses that agree on the rank; the larger rank is right."""
         found: list[LocalAnalysis] = []
         try:
             while len(found) < 2:
-                new = analyse_locally(self.models, self.names, self.rng, self.deadline)
+                new = analyse_locally(self.models, self.names, self.rng, self.deadline, least)
                 if found and new.rank != found[0].rank:
                     found = [max(new, found[0], key=lambda a: a.rank)]
                 else:
@@ -356,7 +369,9 @@ class _Analysis:
         self, locals_: Sequence[LocalAnalysis], fibres: Sequence[FibreSlice], generators: Any
     ) -> dict[str, Any]:
         certified = ["rank is at least d - r (a minor does not vanish modulo a prime)"]
-        probable = ["rank is at most d - r", "fibre degree", "membership of each combination"]
+        order = max(local.order for local in locals_)
+        probable = [f"rank is at most d - r (it does not grow up to order {order} of the power series)"]
+        probable += ["fibre degree", "membership of each combination"]
         moved = None
         if fibres and generators.complete and (fibres[0].local.kernel or fibres[0].degree > 1):
             moved = moves_along_fibre(
@@ -371,14 +386,16 @@ class _Analysis:
             "method": fibres[0].method if fibres else "power series, local only",
             "primes": [local.prime for local in locals_],
             "points": len(locals_) + len(fibres),
-            "series_order": max(local.order for local in locals_),
+            "series_order": order,
             "candidates": fibres[0].candidates if fibres else None,
             "moved_along_fibre": moved,
             "certified": certified,
             "probable": probable if fibres else probable[:1],
         }
 
-    def _freedoms(self, local: LocalAnalysis, fibres: Sequence[FibreSlice], status: Mapping[str, str]) -> list[str]:
+    def _freedoms(
+        self, local: LocalAnalysis, fibres: Sequence[FibreSlice], status: Mapping[str, str], degree: int
+    ) -> list[str]:
         travelling = [n for n in self.names if n in moving(local)]
         continuous = []
         if travelling:
@@ -388,11 +405,13 @@ class _Analysis:
                 continuous = continuous_freedoms(kernels, travelling)
             except OutOfTime:
                 pass
-        swapped = [n for n in self.names if status[n] == LOCALLY]
-        pairs = exchanged(fibres[0], swapped) if fibres and swapped else []
-        degree = fibres[0].degree if fibres else 0
-        changing = different(fibres[0]) if fibres else []
-        return freedom_words(len(local.kernel), continuous, travelling, pairs, swapped, changing, degree)
+        swapped = [n for n in self.names if status[n] == LOCALLY] if fibres else []
+        pairs = exchanged(fibres[0], swapped) if swapped else []
+        # with two points only, everything that differs between them changes together
+        changing = different(fibres[0]) if fibres and fibres[0].degree == 2 else []
+        taken = {*self.names, *(x for m in self.models for x in (*m.states, *m.constants, *m.definitions))}
+        factor = next(letter for letter in "asqwzvnm" + "".join(map(chr, range(945, 970))) if letter not in taken)
+        return freedom_words(len(local.kernel), continuous, travelling, pairs, swapped, changing, degree, factor)
 
     def _error_probability(self, locals_: Sequence[LocalAnalysis], fibres: Sequence[FibreSlice]) -> float:
         """Schwartz-Zippel: a minor of the Jacobian of degree N vanishes at a random point with probability at

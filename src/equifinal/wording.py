@@ -30,6 +30,7 @@ def freedom_words(
     swapped: Sequence[str],
     changing: Sequence[str],
     degree: int,
+    factor: str,
 ) -> list[str]:
     """Scalings, shifts, swaps, and what is left of the freedom when these do not account for all of it."""
     sentences = []
@@ -37,34 +38,38 @@ def freedom_words(
     for freedom in continuous:
         if explained == dimension:
             break
-        sentences.append(_scaling(freedom) if freedom.kind == "scaling" else _shift(freedom))
+        sentences.append(_scaling(freedom, factor) if freedom.kind == "scaling" else _shift(freedom, factor))
         explained += 1
     if explained < dimension:
         left = dimension - explained
         how_many = "a curve" if left == 1 else f"{left} independent directions"
         more = "further " if explained else ""
         sentences.append(f"{listed(moving)} can move together along {more}{how_many}: nothing observable changes")
-    for a, b in pairs:
-        others = [n for n in changing if n not in (a, b)]
+    told = {name for pair in pairs for name in pair} | set(changing)
+    for first, second in pairs:
+        others = [n for n in changing if n not in (first, second)]
         rest = f", if {listed(others)} {'change' if len(others) > 1 else 'changes'} accordingly" if others else ""
-        sentences.append(f"{a} and {b} may be exchanged{rest}: nothing observable changes")
-    if not pairs and swapped:
-        sentences.append(
-            f"{listed(swapped)} have several values each that give the same output ({degree} points in all)"
-        )
+        if not changing and degree > 2:
+            rest = ", others adjusted where needed"
+        sentences.append(f"{first} and {second} may be exchanged{rest}: nothing observable changes")
+    left_over = [n for n in swapped if n not in told] if pairs else list(swapped)
+    if left_over:
+        has = "has several values that give" if len(left_over) == 1 else "have several values each that give"
+        points = f" ({degree} parameter sets, counted over the complex numbers)" if degree > 1 else ""
+        sentences.append(f"{listed(left_over)} {has} the same output{points}")
     return sentences
 
 
-def _factor(weight: int) -> str:
-    return "a" if abs(weight) == 1 else f"a^{abs(weight)}"
+def _power(letter: str, weight: int) -> str:
+    return letter if abs(weight) == 1 else f"{letter}^{abs(weight)}"
 
 
-def _scaling(freedom: Freedom) -> str:
+def _scaling(freedom: Freedom, letter: str) -> str:
     if len(freedom.weights) == 1:
         return f"{next(iter(freedom.weights))} can have any value: nothing observable changes"
     by_factor: dict[tuple[bool, str], list[str]] = {}
     for name, weight in freedom.weights.items():
-        by_factor.setdefault((weight < 0, _factor(weight)), []).append(name)
+        by_factor.setdefault((weight < 0, _power(letter, weight)), []).append(name)
     parts = [
         f"{'divide' if down else 'multiply'} {listed(names)} by {factor}"
         for (down, factor), names in sorted(by_factor.items(), key=lambda item: item[0])
@@ -72,10 +77,10 @@ def _scaling(freedom: Freedom) -> str:
     return f"{listed(parts)}: nothing observable changes"
 
 
-def _shift(freedom: Freedom) -> str:
+def _shift(freedom: Freedom, letter: str) -> str:
     parts = []
     for name, weight in freedom.weights.items():
-        amount = "a" if abs(weight) == 1 else f"{abs(weight)}*a"
+        amount = letter if abs(weight) == 1 else f"{abs(weight)}*{letter}"
         parts.append(f"add {amount} to {name}" if weight > 0 else f"subtract {amount} from {name}")
     return f"{listed(parts)}: nothing observable changes"
 
@@ -160,7 +165,7 @@ def _sureness(result: Identifiability) -> str:
     method = result.certificate.get("method", "")
     moved = result.certificate.get("moved_along_fibre")
     check = ", checked by moving along the fibre" if moved else ""
-    scope = "" if result.scope == "global" else " Time ran out before the global question was settled."
+    scope = "" if result.scope == "global" else " The global question was not settled."
     return (
         f"Found in {result.seconds:.2g} s by {method}{check}; probability of error below "
         f"{max(result.error_probability, 1e-30):.0e}.{scope}"

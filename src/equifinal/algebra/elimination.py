@@ -121,8 +121,8 @@ class Eliminator:
         try:
             for constraint in self.result.open:
                 left = self._states_in(constraint)
+                following = self._freed(self._derivative(constraint), self.result.links)
                 for x in left:
-                    following = self._freed(self._derivative(constraint), self.result.links)
                     degree = max(int(constraint.degrees()[x]), int(following.degrees()[x]))
                     total += float(len(constraint) + len(following)) ** min(degree * len(left), 12)
         except OutOfTime:
@@ -212,6 +212,9 @@ class Eliminator:
         for i, degree in enumerate(degrees):
             if not degree:
                 continue
+            self.deadline.check()
+            if len(total.over) > self.size_limit:
+                raise OutOfTime
             slope = polynomial.derivative(i)
             if i in shift:
                 following = shift[i]

@@ -21,7 +21,7 @@ from equifinal.algebra.deadline import Deadline
 from equifinal.algebra.functions import monomial_expression, polynomial_expression, values_and_gradients
 from equifinal.algebra.membership import Constants, values_at_points
 from equifinal.algebra.monomials import rational_nullspace
-from equifinal.algebra.quotient import distinct_values
+from equifinal.algebra.quotient import is_single_valued
 from equifinal.algebra.residues import BadPrime, random_prime, rational, residue
 from equifinal.algebra.selection import level_set
 from equifinal.expression import Expression, Number, Product, evaluate
@@ -65,7 +65,7 @@ def express(
     free_to_fix = _complement(reduced, rank, columns)
     fixed = {names[i]: point[names[i]] for i in free_to_fix}
     free, points = level_set(generators, constants, point, fixed, prime, rng, deadline)
-    if distinct_values(values_at_points(function, points, free, fixed, constants), points.modulus) > 1:
+    if not is_single_valued(values_at_points(function, points, free, fixed, constants), points.modulus):
         return Expressed("locally")
     formula = _formula(function, generators, names, constants, rng) if with_formula and generators else None
     return Expressed("globally", formula)

@@ -16,7 +16,7 @@ from equifinal.algebra.fibre import FibreSlice
 from equifinal.algebra.kernels import KernelField
 from equifinal.algebra.local import pivots_of
 from equifinal.algebra.monomials import rational_nullspace, short_lattice_basis
-from equifinal.algebra.quotient import distinct_values
+from equifinal.algebra.quotient import is_single_valued
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def exchanged(fibre: FibreSlice, candidates: Sequence[str]) -> list[tuple[str, s
             if a not in values or b not in values:
                 continue
             total, product = values[a] + values[b], values[a] * values[b]
-            if distinct_values(total, modulus) == 1 and distinct_values(product, modulus) == 1:
+            if is_single_valued(total, modulus) and is_single_valued(product, modulus):
                 pairs.append((a, b))
     return pairs
 
@@ -83,4 +83,4 @@ def different(fibre: FibreSlice) -> list[str]:
     """Coordinates that are not the same at all points of the slice."""
     modulus = fibre.points.modulus
     coordinates = zip(fibre.free, fibre.points.coordinates, strict=True)
-    return [name for name, values in coordinates if distinct_values(values, modulus) > 1]
+    return [name for name, values in coordinates if not is_single_valued(values, modulus)]

@@ -30,7 +30,7 @@ from equifinal.algebra.monomials import (
     short_solutions,
     weighted_rows,
 )
-from equifinal.algebra.quotient import NotFinite, distinct_values
+from equifinal.algebra.quotient import NotFinite, is_single_valued
 from equifinal.algebra.raw import coefficient_ratios, lie_derivatives
 from equifinal.algebra.residues import BadPrime, rational
 from equifinal.algebra.selection import Generators, Selection
@@ -62,7 +62,7 @@ class Search:
         travelling = moving(self.local)
         self.moving = [n for n in self.local.names if n in travelling]
         self.single = [
-            n for n, c in self._coordinates() if n not in travelling and distinct_values(c, fibre.points.modulus) == 1
+            n for n, c in self._coordinates() if n not in travelling and is_single_valued(c, fibre.points.modulus)
         ]
         self.swapped = [n for n in self.local.names if n not in travelling and n not in self.single]
         self.other_fibres: list[FibreSlice] = []

@@ -21,6 +21,7 @@ import numpy as np
 from equifinal.algebra.deadline import Deadline
 from equifinal.algebra.residues import BadPrime, random_prime
 from equifinal.algebra.series import OutputSeries
+from equifinal.expression import Expression, Name, Power, Product, children
 from equifinal.model import Model
 
 MAX_ORDER = 400
@@ -61,16 +62,43 @@ def random_inputs(models: Sequence[Model], prime: int, rng: random.Random, order
     ]
 
 
+def least_order(models: Sequence[Model]) -> int:
+    """How many coefficients to look at before a rank that no longer grows is believed.
+
+    A parameter may enter late: after n - 1 derivatives at the end of a chain of n states, or where a state that starts
+    at zero stands in a power. For models linear in the states, 2n coefficients hold all there is (Cayley-Hamilton, for
+    states and tangents together); beyond that it is a rule, not a theorem.
+    """
+    return max(2 * len(model.states) + 2 * _degree(model) + 2 for model in models)
+
+
+def _degree(model: Model) -> int:
+    """The largest degree in the states of a right-hand side or output."""
+
+    def degree(expression: Expression) -> int:
+        match expression:
+            case Name(name):
+                return int(name in model.states)
+            case Power(base, exponent):
+                return degree(base) * abs(exponent)
+            case Product(factors):
+                return sum(degree(factor) for factor in factors)
+        return max((degree(child) for child in children(expression)), default=0)
+
+    return min(max(degree(e) for e in (*model.rhs, *model.observed)), 50)
+
+
 def analyse_locally(
-    models: Sequence[Model], names: Sequence[str], rng: random.Random, deadline: Deadline
+    models: Sequence[Model], names: Sequence[str], rng: random.Random, deadline: Deadline, least: int = 0
 ) -> LocalAnalysis:
-    """Rank and kernel for all experiments together; unlucky primes are replaced."""
+    """Rank and kernel for all experiments together, from ``least`` coefficients or more; a bad prime is replaced."""
+    least = max(least, least_order(models))
     for _ in range(6):
         prime = random_prime(rng)
         point = random_point(names, prime, rng)
         inputs = random_inputs(models, prime, rng, 64)
         try:
-            return _at_point(models, names, prime, point, inputs, rng, deadline)
+            return _at_point(models, names, prime, point, inputs, rng, deadline, least)
         except BadPrime:
             continue
     raise BadPrime
@@ -84,6 +112,7 @@ def _at_point(
     inputs: Any,
     rng: random.Random,
     deadline: Deadline,
+    least: int,
 ) -> LocalAnalysis:
     array = np.array([[point[name] for name in names]], dtype=np.int64).reshape(1, len(names))
     outputs = sum(len(model.outputs) for model in models)
@@ -99,7 +128,8 @@ def _at_point(
         rows = np.concatenate([run.output_jacobian()[0] for run in runs])
         matrix = flint.nmod_mat(len(rows), len(names), [int(v) for v in rows.ravel()], prime)
         reduced, new_rank = matrix.rref()
-        if new_rank == rank or new_rank == len(names) or order >= MAX_ORDER:
+        stable = new_rank == rank and order >= least
+        if stable or new_rank == len(names) or order >= max(MAX_ORDER, 2 * least):
             return LocalAnalysis(
                 tuple(names),
                 prime,

@@ -72,6 +72,11 @@ class Points:
         return Points(self.prime, whole, coordinates)
 
 
+def is_single_valued(element: flint.nmod_poly, modulus: flint.nmod_poly) -> bool:
+    """Whether an element of GF(p)[z]/modulus has the same value at all roots of the (squarefree) modulus."""
+    return (element % modulus).degree() <= 0
+
+
 def distinct_values(element: flint.nmod_poly, modulus: flint.nmod_poly) -> int:
     """How many values an element of GF(p)[z]/modulus takes at the roots of the (squarefree) modulus."""
     element = element % modulus
