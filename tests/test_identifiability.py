@@ -12,9 +12,9 @@ import pytest
 
 from equifinal.algebra.deadline import Deadline
 from equifinal.algebra.expressing import same_field
-from equifinal.errors import IdentifiabilityError
+from equifinal.errors import EquifinalError, IdentifiabilityError
 from equifinal.expression import Number, substitute, to_text
-from equifinal.identifiability import Identifiability, analyse
+from equifinal.identifiability import Identifiability, advise_on, analyse
 from equifinal.model import Model
 from equifinal.parser import parse_expression
 from equifinal.wording import identifiability_text
@@ -408,3 +408,28 @@ def test_a_quantity_that_differs_between_experiments_is_refused():
     two = Model.parse("x' = -k*x\nx(0) = a", ["x"], quantities={"q": "a"})
     with pytest.raises(IdentifiabilityError, match="differs between experiments"):
         analyse([one, two])
+
+
+def test_advice_on_one_quantity():
+    text = "S' = -beta*S*I + gamma*I\nI' = beta*S*I - gamma*I\ny = rho*I\nS(0) = N - I0\nI(0) = I0"
+    text += "\nw' = -c*d*w\nw(0) = 1"
+    model = Model.parse(text, ["y", "w"], constants={"N": 1000}, quantities={"R0": "beta*N/gamma"})
+    known = {advice.names for advice in advise_on(model, "R0") if advice.kind == "know"}
+    assert known == {("beta",), ("gamma",), ("rho",), ("I0",)}  # not c or d, which are another freedom
+    assert {advice.names for advice in advise_on(model, "c/(c + 1)") if advice.kind == "know"} == {("c",), ("d",)}
+    assert advise_on(model, "c*d") == []
+    with pytest.raises(EquifinalError, match="nonsense"):
+        advise_on(model, "nonsense*2")
+
+
+def test_advice_names_smallest_sets():
+    products = "\n".join(f"x{i}' = -a{i}*b{i}*x{i}\nx{i}(0) = 1" for i in range(4))
+    result = analyse(Model.parse(products, [f"x{i}" for i in range(4)]))
+    assert result.fibre_dimension == 4
+    assert result.advice
+    assert all(len(advice.names) == 4 for advice in result.advice if advice.kind == "know")
+    pairs = analyse(Model.parse(TWO_PAIRS, ["y", "z"])).advice
+    assert {frozenset(advice.names) for advice in pairs if advice.kind == "know"} <= {
+        frozenset(pair) for pair in ("ac", "ad", "bc", "bd")
+    }
+    assert any(advice.kind == "know" for advice in pairs)

@@ -34,12 +34,15 @@ class Advice:
     names
         What to know or measure.
     leads_to
-        ``globally`` or ``locally``: how identifiable everything would then be.
+        ``globally`` or ``locally``: how identifiable the target would then be.
+    target
+        What would become identifiable.
     """
 
     kind: str
     names: tuple[str, ...]
     leads_to: str
+    target: str = "everything"
 
     @property
     def text(self) -> str:
@@ -47,18 +50,20 @@ class Advice:
         verb = "Knowing" if self.kind == "know" else "Measuring"
         also = "" if self.kind == "know" else " as well"
         result = (
-            "everything identifiable"
+            f"{self.target} identifiable"
             if self.leads_to == "globally"
-            else "everything identifiable up to finitely many alternatives"
+            else f"{self.target} identifiable up to finitely many alternatives"
         )
         return f"{verb} {what}{also} would make {result}."
 
     def to_json(self) -> dict[str, Any]:
-        return {"kind": self.kind, "names": list(self.names), "leads_to": self.leads_to, "text": self.text}
+        parts = {"kind": self.kind, "names": list(self.names), "leads_to": self.leads_to, "target": self.target}
+        return parts | {"text": self.text}
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> Advice:
-        return Advice(str(data["kind"]), tuple(data["names"]), str(data["leads_to"]))
+        target = str(data.get("target", "everything"))
+        return Advice(str(data["kind"]), tuple(data["names"]), str(data["leads_to"]), target)
 
 
 def advise(
@@ -96,14 +101,22 @@ def _to_know(
     r = len(local.kernel)
     if r == 0:
         assert fibre is not None
-        for name, values in zip(fibre.free, fibre.points.coordinates, strict=True):
-            left = fibre.points.modulus.gcd(values - local.point[name])
-            if left.degree() == 1:
-                yield Advice("know", (name,), "globally")
+        values = dict(zip(fibre.free, fibre.points.coordinates, strict=True))
+        for size in (1, 2, 3):  # the smallest sets only
+            found = False
+            for subset in islice(combinations(values, size), 300):
+                left = fibre.points.modulus
+                for name in subset:
+                    left = left.gcd(values[name] - local.point[name])
+                if left.degree() == 1:
+                    found = True
+                    yield Advice("know", subset, "globally")
+            if found:
+                return
         return
     columns = [i for i in range(len(local.names)) if any(row[i] for row in local.kernel)]
     point = {n: local.point[n] for n in local.names}
-    choices = list(islice(combinations(columns, r), 40))
+    choices = list(islice(_independent(local, columns, r), 40))
     if fibre is not None and fibre.degree > 1:  # one more value may be needed to choose a branch
         several = [local.names.index(n) for n in different(fibre) if local.names.index(n) not in columns]
         choices += [(*chosen, i) for chosen in choices[:8] for i in several[:4]]
@@ -111,9 +124,6 @@ def _to_know(
         if limit.remaining() <= 0:
             return
         chosen, extra = chosen[:r], chosen[r:]
-        minor = flint.nmod_mat(r, r, [row[i] for row in local.kernel for i in chosen], local.prime)
-        if int(minor.det()) == 0:
-            continue
         names = tuple(local.names[i] for i in (*chosen, *extra))
         leads_to = "locally"
         if fibre is not None and generators.complete:
@@ -125,6 +135,22 @@ def _to_know(
                 pass
         if leads_to == "globally" or not extra:
             yield Advice("know", names, leads_to)
+
+
+def _independent(local: LocalAnalysis, columns: Sequence[int], r: int) -> Iterator[tuple[int, ...]]:
+    """Sets of r coordinates that, once known, leave no continuous freedom: columns of the kernel of full rank."""
+
+    def extended(chosen: tuple[int, ...], start: int) -> Iterator[tuple[int, ...]]:
+        if len(chosen) == r:
+            yield chosen
+            return
+        for position in range(start, len(columns)):
+            more = (*chosen, columns[position])
+            entries = [row[i] for row in local.kernel for i in more]
+            if flint.nmod_mat(r, len(more), entries, local.prime).rank() == len(more):
+                yield from extended(more, position + 1)
+
+    return extended((), 0)
 
 
 def _to_measure(

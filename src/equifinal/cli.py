@@ -10,6 +10,7 @@ import sys
 import tempfile
 import traceback
 import warnings
+from dataclasses import replace
 from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated, Any
@@ -97,15 +98,21 @@ def analyse(
     problem: ProblemArgument,
     time_limit: Annotated[float, typer.Option(help="Seconds to think; then what was found so far.")] = 60.0,
     seed: Annotated[int, typer.Option(help="Seed of the random points.")] = 0,
+    quantity: Annotated[str, typer.Option(help="Advise on this quantity rather than on everything.")] = "",
     as_json: JsonOption = False,
 ) -> None:
     """What ideal data could determine: every parameter, the identifiable combinations, and what would help."""
     from equifinal.examples import find_problem
+    from equifinal.identifiability import advise_on
     from equifinal.identifiability import analyse as analyse_models
     from equifinal.io.toml import load
 
     loaded = load(find_problem(problem))
-    found = analyse_models([e.model for e in loaded.experiments], time_limit=time_limit, seed=seed)
+    models = [e.model for e in loaded.experiments]
+    found = analyse_models(models, time_limit=time_limit, seed=seed)
+    if quantity:
+        advice = advise_on(models, quantity, time_limit=time_limit, seed=seed)
+        found = replace(found, advice=tuple(advice))
     if as_json:
         _print_json(found.to_json())
     else:
