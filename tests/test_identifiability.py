@@ -321,20 +321,14 @@ def test_shared_models(entry):
     assert entry["fibre_degree"] in (None, result.fibre_degree)
 
 
-# not settled within the default time limit; what is said of them must still not be wrong
-UNSETTLED = ("sijl_bench_PK2", "sijl_bench_Pharm")
-
-
 @pytest.mark.slow
 @pytest.mark.skipif(not ENTRIES, reason=f"{SHARED} is not there (set EQUIFINAL_SHARED)")
 @pytest.mark.parametrize("entry", [e for e in ENTRIES if e["family"] == "extended"], ids=lambda entry: entry["name"])
 def test_shared_models_extended(entry):
     model = benchmark.model_of(entry)
-    settled = entry["name"] not in UNSETTLED
     # generous, because this is no test of speed: `benchmarks/identifiability.py` is
-    result = analyse(model, time_limit=300 if settled else 20)
-    verdict, reason = benchmark.judge(entry, model, result)[:2]
-    assert verdict == "right" if settled else verdict != "wrong", reason
+    verdict, reason = benchmark.judge(entry, model, analyse(model, time_limit=300))
+    assert verdict == "right", reason
 
 
 def delay(stages: int, start: str = "1") -> str:
