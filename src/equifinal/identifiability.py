@@ -12,6 +12,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from math import prod
 from typing import Any
 
 from equifinal.advice import Advice, advise
@@ -28,6 +29,7 @@ from equifinal.algebra.moves import moves_along_fibre, smallest_degree
 from equifinal.algebra.quotient import NotFinite
 from equifinal.algebra.residues import BadPrime
 from equifinal.algebra.selection import Generators
+from equifinal.algebra.solve import Stripper
 from equifinal.errors import EquifinalError, IdentifiabilityError
 from equifinal.expression import Expression, Name, Number, names, substitute, to_text
 from equifinal.model import Model
@@ -460,19 +462,20 @@ class _Analysis:
         return freedom_words(len(local.kernel), continuous, travelling, pairs, swapped, changing, degree, factor)
 
     def _error_probability(self, locals_: Sequence[LocalAnalysis], fibres: Sequence[FibreSlice]) -> float:
-        """Schwartz-Zippel: a minor of the Jacobian of degree N vanishes at a random point with probability at
-        most N/p.
+        """Bound on the probability of an unlucky random choice, all stages together.
 
-        A coefficient of order k has degree at most (2k + 1) h, h the largest degree of an equation; a minor
-        of size q has at most q times that. The two local analyses are independent; the degree of the fibre is
-        compared at two points where time allows, else it rests on one.
+        Schwartz-Zippel: a minor of the Jacobian of degree N vanishes at a random point with probability at
+        most N/p. A coefficient of order k has degree at most (2k + 1) h, h the largest degree of an equation;
+        a minor of size q has at most q times that. The local analyses are independent of each other. At every
+        fibre the same bound stands for the point being generic, and some hundred factors are judged to be
+        independent of it (`Stripper`); where the fibre was found at two points, both would have to go wrong
+        in the same way.
         """
-        height = max((degree_bound(e) for m in self.models for e in (*m.rhs, *m.observed, *m.start)), default=1)
-        bound = 1.0
-        for local in locals_:
-            minor = max(local.rank, 1) * (2 * local.order + 1) * max(height, 1)
-            bound *= min(1.0, minor / local.prime)
-        if len(fibres) == 1:
-            local = fibres[0].local
-            bound += max(local.rank, 1) * (2 * local.order + 1) * max(height, 1) / local.prime
+        expressions = [e for m in self.models for e in (*m.rhs, *m.observed, *m.start)]
+        height = max([1, *map(degree_bound, expressions)])
+        special = [max(a.rank, 1) * (2 * a.order + 1) * height / a.prime for a in locals_]
+        bound = prod(special)
+        if fibres:
+            factors = 100 * Stripper.MISTAKE if len(self.names) > len(fibres[0].fixed) else 0.0
+            bound += prod(special[0] + factors for _ in fibres)
         return min(1.0, bound)

@@ -210,15 +210,15 @@ def determined(equations: Sequence[Polynomial], names: Sequence[str], prime: int
 
 
 class Stripper:
-    """Divides by factors that cannot vanish on a generic fibre: those whose coefficients do not depend on the
-    fibre.
+    """Divides by factors that cannot vanish on a generic fibre: those that do not depend on the fibre.
 
     Coefficients that come from the random point are random residues; a factor all of whose coefficients are
-    fractions with numerator and denominator below `HEIGHT` is taken to be fixed. A random factor looks like
-    that with probability below 4 HEIGHT^2 / p < 1e-5 for each coefficient.
+    fractions with numerator and denominator up to `HEIGHT` is taken to be fixed. A factor with one random
+    coefficient looks like that with probability `MISTAKE`, about 2 HEIGHT^2 / p.
     """
 
-    HEIGHT = 64
+    HEIGHT = 12
+    MISTAKE = 3e-7
     LONGEST = 40  # terms; factoring long polynomials costs more than it gains
 
     def __init__(self, variables: int, prime: int):
