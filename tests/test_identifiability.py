@@ -14,9 +14,10 @@ from equifinal.algebra.deadline import Deadline
 from equifinal.algebra.expressing import same_field
 from equifinal.errors import EquifinalError, IdentifiabilityError
 from equifinal.expression import Number, substitute, to_text
-from equifinal.identifiability import Identifiability, advise_on, analyse
+from equifinal.identifiability import Identifiability, analyse
 from equifinal.model import Model
 from equifinal.parser import parse_expression
+from equifinal.quantity_advice import advise_on
 from equifinal.wording import identifiability_text
 from tests.zoo import HIV, ZOO, Known
 
@@ -402,6 +403,18 @@ def test_a_quantity_that_differs_between_experiments_is_refused():
     two = Model.parse("x' = -k*x\nx(0) = a", ["x"], quantities={"q": "a"})
     with pytest.raises(IdentifiabilityError, match="differs between experiments"):
         analyse([one, two])
+
+
+@pytest.mark.parametrize("wrong", [None, "x", True, float("nan"), 0])
+def test_time_limits_that_are_none(wrong):
+    with pytest.raises(IdentifiabilityError, match="time_limit"):
+        analyse(Model.parse("x' = -k*x", ["x"]), time_limit=wrong)
+
+
+@pytest.mark.parametrize("wrong", [None, 3, ["k"]])
+def test_functions_that_are_none(wrong):
+    with pytest.raises(IdentifiabilityError, match="function"):
+        analyse(Model.parse("x' = -k*x", ["x"])).expresses(wrong)
 
 
 def test_advice_on_one_quantity():

@@ -103,9 +103,9 @@ def analyse(
 ) -> None:
     """What ideal data could determine: every parameter, the identifiable combinations, and what would help."""
     from equifinal.examples import find_problem
-    from equifinal.identifiability import advise_on
     from equifinal.identifiability import analyse as analyse_models
     from equifinal.io.toml import load
+    from equifinal.quantity_advice import advise_on
 
     loaded = load(find_problem(problem))
     models = [e.model for e in loaded.experiments]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
 from math import prod
 from typing import Any
@@ -102,6 +102,8 @@ class Identifiability:
             ``status`` as for parameters, and ``formula`` (or None) in the names xi1, xi2, ... of
             `combinations`.
         """
+        if not isinstance(function, str | Expression):
+            raise IdentifiabilityError(f"a function must be text such as 'beta*N/gamma', not {function!r}")
         expression = parse_expression(function) if isinstance(function, str) else function
         for name in names(expression):
             if name not in self.parameters and name not in self.constants:
@@ -181,7 +183,7 @@ def analyse(models: Model | Sequence[Model], *, time_limit: float = 60.0, seed: 
     experiments = (models,) if isinstance(models, Model) else tuple(models) if isinstance(models, Sequence) else ()
     if not experiments or not all(isinstance(model, Model) for model in experiments):
         raise IdentifiabilityError("analyse needs a Model, or a list of Models")
-    if not time_limit > 0:
+    if isinstance(time_limit, bool) or not isinstance(time_limit, (int, float)) or not time_limit > 0:
         raise IdentifiabilityError(f"time_limit must be positive, not {time_limit!r}")
     try:
         return _Analysis(experiments, float(time_limit), seed).run()
@@ -190,52 +192,6 @@ def analyse(models: Model | Sequence[Model], *, time_limit: float = 60.0, seed: 
     except Exception as error:
         reason = f"{type(error).__name__}: {error}".rstrip(": ")
         raise IdentifiabilityError(f"the analysis of this model failed, which is a defect ({reason})") from error
-
-
-def advise_on(
-    models: Model | Sequence[Model], quantity: str, *, time_limit: float = 60.0, seed: int = 0
-) -> list[Advice]:
-    """Single additions that would make one function of the parameters identifiable.
-
-    Every parameter is tried as known and every state as measured, and the model analysed anew with it.
-
-    Parameters
-    ----------
-    quantity
-        A quantity of interest by its name, a parameter, or an expression in them.
-    """
-    several = (models,) if isinstance(models, Model) else tuple(models)
-    deadline = Deadline(time_limit)
-    function = next((m.interest[quantity] for m in several if quantity in m.interest), None)
-    if function is None:
-        function = parse_expression(quantity)
-    rng = random.Random(seed)
-    found: list[Advice] = []
-
-    def verdict(varied: Sequence[Model]) -> str:
-        limit = max(deadline.remaining(), 0.1)
-        constants = {name: Number(value) for name, value in varied[0].constants.items()}
-        asked = substitute(function, constants)
-        return analyse(varied, time_limit=limit, seed=seed).expresses(asked, time_limit=limit).status
-
-    if verdict(several) == GLOBALLY:
-        return []
-    for name in dict.fromkeys(n for m in several for n in m.parameters):
-        known = Fraction(rng.randrange(2, 10**6), rng.randrange(2, 10**6))  # as good as any other value
-        varied = [
-            replace(m, parameters=tuple(n for n in m.parameters if n != name), constants={**m.constants, name: known})
-            if name in m.parameters
-            else m
-            for m in several
-        ]
-        if function != Name(name) and verdict(varied) == GLOBALLY:
-            found.append(Advice("know", (name,), GLOBALLY, quantity))
-    for state in several[0].states:
-        if state not in several[0].outputs:
-            varied = [replace(several[0], outputs=(*several[0].outputs, state)), *several[1:]]
-            if verdict(varied) == GLOBALLY:
-                found.append(Advice("measure", (state,), GLOBALLY, quantity))
-    return found
 
 
 class _Analysis:

@@ -154,13 +154,18 @@ def _prior(name: str, value: Any) -> Prior:
     with _inside(f"[parameters] {name}"):
         if not isinstance(value, dict):
             raise DataError(f'expected a table such as {{ prior = "uniform", lower = 0, upper = 1 }}, not {value!r}')
-        arguments = dict(value)
-        family = arguments.pop("prior", None)
-        if not isinstance(family, str):
-            wrong = next((key for key in arguments if did_you_mean(key, ["prior"])), "")
-            hint = f" ('{wrong}' is not known; did you mean 'prior'?)" if wrong else ""
-            raise DataError(f'needs prior = "...", the name of a distribution{hint}')
+        family, arguments = _named(value, "prior", "a distribution")
         return Prior(family, **arguments)
+
+
+def _named(table: Mapping[str, Any], key: str, what: str) -> tuple[str, dict[str, Any]]:
+    """The name under a key of a table, and what else is in it."""
+    name = table.get(key)
+    if not isinstance(name, str):
+        wrong = next((other for other in table if did_you_mean(other, [key])), "")
+        hint = f" ('{wrong}' is not known; did you mean '{key}'?)" if wrong and wrong != key else ""
+        raise DataError(f'needs {key} = "...", the name of {what}{hint}')
+    return name, {other: value for other, value in table.items() if other != key}
 
 
 def _noises(table: Mapping[str, Any], model: Model, where: str) -> dict[str, Noise]:
@@ -171,12 +176,7 @@ def _noises(table: Mapping[str, Any], model: Model, where: str) -> dict[str, Noi
                 raise DataError(f"'{output}' is not an output{did_you_mean(output, model.outputs)}")
             if not isinstance(value, dict):
                 raise DataError(f'expected a table such as {{ family = "normal", sd = 5 }}, not {value!r}')
-            arguments = dict(value)
-            family = arguments.pop("family", None)
-            if not isinstance(family, str):
-                wrong = next((key for key in arguments if did_you_mean(key, ["family"])), "")
-                hint = f" ('{wrong}' is not known; did you mean 'family'?)" if wrong else ""
-                raise DataError(f'needs family = "...", the name of a noise family{hint}')
+            family, arguments = _named(value, "family", "a noise family")
             named = {k: canonical_name(v) if isinstance(v, str) else v for k, v in arguments.items()}
             found[output] = Noise(family, **named)
     return found
