@@ -146,9 +146,9 @@ class Experiment:
         start = StartValues(self.model, elimination, signals, values, self.into)
         for state, link in elimination.links:
             deadline.check()
-            self.equations.append(start.image(link))
-            self.nonzero.append(start.image(coefficients_in(link, state)[-1]))
-        self.equations += [start.image(constraint) for constraint in elimination.open]
+            self.equations.append(start.image(link, deadline))
+            self.nonzero.append(start.image(coefficients_in(link, state)[-1], deadline))
+        self.equations += [start.image(constraint, deadline) for constraint in elimination.open]
         self.nonzero += start.denominators()
 
     def interpolate(self, samples: int, deadline: Deadline) -> list[Polynomial]:

@@ -150,14 +150,16 @@ class StartValues:
             else:
                 self.images.append(self.start[i])
 
-    def image(self, polynomial: Polynomial) -> Polynomial:
+    def image(self, polynomial: Polynomial, deadline: Deadline) -> Polynomial:
         """Numerator of the polynomial with everything put in."""
         total = self.into.constant(0)
         degrees = [int(d) for d in polynomial.degrees()]
         denominators = {
             i: self.images[i].under for i, d in enumerate(degrees) if d and not self.images[i].under.is_constant()
         }
-        for monomial, coefficient in polynomial.to_dict().items():
+        for position, (monomial, coefficient) in enumerate(polynomial.to_dict().items()):
+            if position % 64 == 0:
+                deadline.check()
             term = self.into.constant(int(coefficient))
             for i, e in enumerate(monomial):
                 image = self.images[i]
