@@ -440,3 +440,10 @@ def test_advice_names_smallest_sets():
         frozenset(pair) for pair in ("ac", "ad", "bc", "bd")
     }
     assert any(advice.kind == "know" for advice in pairs)
+
+
+def test_a_defined_combination_may_be_what_to_measure():
+    text = "x' = -k*x\nx(0) = a\nw' = -k*w\nw(0) = b\ny = s*x\ntotal = x + w"
+    model = Model.parse(text, ["y", "w"])
+    measured = {advice.names for advice in analyse(model).advice if advice.kind == "measure"}
+    assert measured == {("x",), ("total",)}

@@ -30,7 +30,7 @@ class Advice:
     Attributes
     ----------
     kind
-        ``know`` (parameters or initial values) or ``measure`` (states).
+        ``know`` (parameters or initial values) or ``measure`` (states, or combinations that the model defines).
     names
         What to know or measure.
     leads_to
@@ -160,9 +160,9 @@ def _to_measure(
     rng: random.Random,
     limit: Deadline,
 ) -> Iterator[Advice]:
-    """States of the first experiment whose measurement would settle everything."""
+    """States and defined combinations of the first experiment whose measurement would settle everything."""
     first, *others = models
-    for state in first.states:
+    for state in (*first.states, *first.definitions):
         if state in first.outputs or limit.remaining() <= 0:
             continue
         extended = [replace(first, outputs=(*first.outputs, state)), *others]

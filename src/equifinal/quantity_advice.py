@@ -53,7 +53,7 @@ def advise_on(
         ]
         if function != Name(name) and verdict(varied) == GLOBALLY:
             found.append(Advice("know", (name,), GLOBALLY, quantity))
-    for state in several[0].states:
+    for state in (*several[0].states, *several[0].definitions):
         if state not in several[0].outputs:
             varied = [replace(several[0], outputs=(*several[0].outputs, state)), *several[1:]]
             if verdict(varied) == GLOBALLY:
