@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from equifinal.ode import cache, integrator, native
+from equifinal.machine import cache, native
+from equifinal.ode import integrator
 
 SOLVE = """
 import sys

@@ -11,18 +11,18 @@ import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
 from equifinal.errors import SolverError, did_you_mean
-from equifinal.expression import Expression, evaluate
+from equifinal.expression import Expression
+from equifinal.machine import native
+from equifinal.machine.functions import Functions
+from equifinal.machine.graph import Graph
 from equifinal.model import Model
-from equifinal.ode import layout, native
-from equifinal.ode.assembly import assemble
-from equifinal.ode.graph import Graph, Term
+from equifinal.ode import layout
 from equifinal.ode.integrator import integrator
 
 _extending = threading.Lock()  # a graph is extended by one thread at a time
@@ -140,33 +140,15 @@ def compile_system(model: Model, parameters: tuple[str, ...]) -> System:
     return System(model, parameters, arguments, seconds, dynamics, start, plain, [2e-5])
 
 
-class _Functions:
+class _Functions(Functions):
     """Expressions of a model as nodes of one graph, by name."""
 
     def __init__(self, model: Model, arguments: tuple[str, ...], groups: Mapping[str, Iterable[Expression]]):
-        self.graph = graph = Graph()
-        arrays = {"x": model.states, "p": arguments, "u": model.inputs}
-        names = {
-            name: Term(graph, graph.load(array, i))
-            for array, declared in arrays.items()
-            for i, name in enumerate(declared)
-        }
-
-        def number(value: Fraction) -> Term:
-            return Term(graph, graph.number(value))
-
-        self.nodes = {
-            group: [evaluate(expression, names, number).node for expression in expressions]
-            for group, expressions in groups.items()
-        }
+        super().__init__({"x": model.states, "p": arguments, "u": model.inputs}, groups)
 
     @cached_property
     def jacobian(self) -> Sparse:
         return Sparse.gradient(self.graph, self.nodes["f"], "x", width=len(self.nodes["f"]))
-
-    def compile(self, functions: Mapping[str, Sequence[int]]) -> native.Code:
-        assembly = assemble(self.graph, functions, typed_pointers=native.typed_pointers())
-        return native.compile_assembly(assembly, functions)
 
 
 def _plain_table(model: Model, dynamics: _Functions, start: _Functions) -> Table:

@@ -14,9 +14,9 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from equifinal.machine.pointers import shift
 from equifinal.ode.field import compiled, error_norm, field
 from equifinal.ode.layout import N_COLUMNS, N_STATES
-from equifinal.ode.pointers import shift
 
 # Row i: weights of the stages before it. The last row is the fifth-order solution.
 STAGES = [

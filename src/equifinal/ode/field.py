@@ -16,6 +16,7 @@ import math
 
 from numba import njit
 
+from equifinal.machine.pointers import call, shift
 from equifinal.ode.layout import (
     N_COLUMNS,
     N_INPUTS,
@@ -26,7 +27,6 @@ from equifinal.ode.layout import (
     RHS,
     TANGENT,
 )
-from equifinal.ode.pointers import call, shift
 
 compiled = njit(error_model="numpy")  # division by zero gives inf or nan, as in C
 

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from equifinal.errors import SolverError
-from equifinal.ode import cache, native
+from equifinal.machine import cache, native
 
-_SOURCES = ("layout", "pointers", "field", "explicit", "stiff", "rodas5p", "output", "kernel")
+_SOURCES = ("layout", "field", "explicit", "stiff", "rodas5p", "output", "kernel")
 _MATHS = {"exp", "log", "pow", "sqrt", "fabs", "memset", "memcpy", "memmove"}  # found in every process
 _ARGUMENTS = "PiPiiPPiPiddiPPPPPPPP"  # of kernel.solve_lanes: pointer, integer, double
 _TYPES: dict[str, Any] = {"P": ctypes.c_void_p, "i": ctypes.c_int64, "d": ctypes.c_double}
@@ -40,8 +40,9 @@ def integrator() -> Callable[..., Any]:
 def entry_name() -> str:
     """The integrator's name in the cache: another one for every change of source, compiler or processor."""
     here = Path(__file__).parent
+    sources = [here.parent / "machine" / "pointers.py", *(here / f"{source}.py" for source in _SOURCES)]
     return "integrator-" + cache.key(
-        *(here.joinpath(f"{source}.py").read_bytes() for source in _SOURCES),
+        *(source.read_bytes() for source in sources),
         *(importlib.metadata.version(package) for package in ("numba", "llvmlite")),
         f"{sys.implementation.cache_tag} {native.machine()}",
     )

@@ -10,11 +10,11 @@ import math
 
 from numba import types
 
+from equifinal.machine.pointers import Doubles, Integers, shift, take_next
 from equifinal.ode.explicit import at_stability_edge, explicit_attempt, explicit_interpolate
 from equifinal.ode.field import all_finite, compiled, field
 from equifinal.ode.layout import N_COLUMNS, N_INPUTS, N_OUTPUTS, N_SENSITIVITIES, N_STATES, NNZ_JACOBIAN
 from equifinal.ode.output import blank, emit, set_start
-from equifinal.ode.pointers import Doubles, Integers, shift, take_next
 from equifinal.ode.stiff import interpolation_doubt, prepare, stiff_attempt, stiff_interpolate
 
 OK, TOO_MANY_STEPS, STEP_TOO_SMALL, NOT_FINITE = 0, 1, 2, 3

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from equifinal.machine.pointers import call, shift
 from equifinal.ode.field import all_finite, compiled, inputs_at
 from equifinal.ode.layout import (
     N_COLUMNS,
@@ -21,7 +22,6 @@ from equifinal.ode.layout import (
     START,
     START_TANGENT,
 )
-from equifinal.ode.pointers import call, shift
 
 
 @compiled

@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from equifinal.errors import SolverError
+from equifinal.machine.native import address
 from equifinal.ode.compile import System
 from equifinal.ode.inputs import Inputs
 from equifinal.ode.integrator import integrator
-from equifinal.ode.native import address
 from equifinal.ode.rodas5p import TABLEAU
 
 _METHODS = {"auto": 0, "explicit": 1, "stiff": 2}

@@ -15,7 +15,7 @@ import struct
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 
-from equifinal.ode.graph import Graph
+from equifinal.machine.graph import Graph
 
 ARRAYS = ("x", "p", "u", "dx", "du")
 

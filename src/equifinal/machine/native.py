@@ -1,6 +1,6 @@
 """LLVM assembly to machine code in this process.
 
-The model's functions are assembled directly (`equifinal.ode.assembly`) and the integrators by Numba, once;
+The model's functions are assembled directly (`equifinal.machine.assembly`) and the integrators by Numba, once;
 both end here. Object code of the integrators is kept on disk, so that a later run neither compiles them nor
 imports Numba.
 """

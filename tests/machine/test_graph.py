@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from equifinal.errors import ModelError
 from equifinal.expression import evaluate
-from equifinal.ode import native
-from equifinal.ode.assembly import assemble
-from equifinal.ode.graph import Graph, Term
+from equifinal.machine import native
+from equifinal.machine.assembly import assemble
+from equifinal.machine.graph import Graph, Term
 from equifinal.parser import parse_expression
 
 NAMES = ("a", "b", "c")
