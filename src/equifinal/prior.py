@@ -358,29 +358,30 @@ def log_prior(theta: Array, table: Array) -> Array:
 
 
 @compiled
+def from_coordinate(v: float, kind: int, a: float, b: float) -> tuple[float, float]:
+    """One parameter at coordinate v, and log |dtheta/dv|; the slope is negative for `MIRRORED` alone."""
+    if not math.isfinite(v):
+        return np.nan, -np.inf
+    if kind == IDENTITY:
+        return v, 0.0
+    if kind == LOG:
+        return a + math.exp(v), v
+    if kind == MIRRORED:
+        return b - math.exp(v), v
+    shrunk = math.exp(-abs(v))
+    share = 1.0 / (1.0 + shrunk)
+    return a + (b - a) * (share if v >= 0 else shrunk * share), math.log(b - a) - abs(v) + 2.0 * math.log(share)
+
+
+@compiled
 def to_theta(u: Array, table: Array) -> tuple[Array, Array]:
     """theta = t^-1(u) for each row, and log |dtheta/du|."""
     theta = np.empty_like(u)
     log_jacobian = np.zeros(u.shape[0])
     for i in range(u.shape[0]):
         for j in range(u.shape[1]):
-            v, kind, a, b = u[i, j], int(table[j, 7]), table[j, 8], table[j, 9]
-            if not math.isfinite(v):
-                theta[i, j] = np.nan
-                log_jacobian[i] = -np.inf
-            elif kind == IDENTITY:
-                theta[i, j] = v
-            elif kind == LOG:
-                theta[i, j] = a + math.exp(v)
-                log_jacobian[i] += v
-            elif kind == MIRRORED:
-                theta[i, j] = b - math.exp(v)
-                log_jacobian[i] += v
-            else:
-                shrunk = math.exp(-abs(v))
-                share = 1.0 / (1.0 + shrunk)
-                theta[i, j] = a + (b - a) * (share if v >= 0 else shrunk * share)
-                log_jacobian[i] += math.log(b - a) - abs(v) + 2.0 * math.log(share)
+            theta[i, j], slope = from_coordinate(u[i, j], int(table[j, 7]), table[j, 8], table[j, 9])
+            log_jacobian[i] += slope
     return theta, log_jacobian
 
 

@@ -44,6 +44,27 @@ def _call(typing_context, address, x, p, u, dx, du, out):
 call: Any = intrinsic(_call)
 
 
+def _call_on(typing_context, address, x, p, out):
+    """Call the function at ``address`` on contiguous arrays; it has no other arguments."""
+
+    def generate(context, builder, signature, arguments):
+        double = ir.DoubleType().as_pointer()
+        function = ir.FunctionType(ir.VoidType(), [double] * 6)
+        data = [
+            context.make_array(kind)(context, builder, value).data
+            for kind, value in zip(signature.args[1:], arguments[1:], strict=True)
+        ]
+        nothing = ir.Constant(double, None)
+        pointers = [data[0], data[1], nothing, nothing, nothing, data[2]]
+        builder.call(builder.inttoptr(arguments[0], function.as_pointer()), pointers)
+        return context.get_dummy_value()
+
+    return types.void(types.int64, x, p, out), generate
+
+
+call_on: Any = intrinsic(_call_on)
+
+
 def _take_next(typing_context, counter):
     """The counter's value, which is then one more; no two threads get the same."""
 

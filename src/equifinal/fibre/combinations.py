@@ -1,0 +1,202 @@
+r"""The combinations xi(theta), their Jacobian and their volume factor, compiled.
+
+.. math:: J(\theta) = \sqrt{\det D\xi\, D\xi^T}
+
+is what turns volume in theta into volume in c times volume along the fibre (coarea formula). In sampling
+coordinates u, with theta = t^{-1}(u), columns of the Jacobian are multiplied by dtheta/du.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from enum import IntEnum
+from fractions import Fraction
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from equifinal.compiled import compiled
+from equifinal.expression import Expression, Number, substitute
+from equifinal.machine.functions import Functions
+from equifinal.machine.pointers import call_on
+from equifinal.prior import MIRRORED, from_coordinate
+
+Array = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+class PointStatus(IntEnum):
+    """What can be said of xi at a point."""
+
+    OK = 0
+    RANK_DEFICIENT = 1  # rows of the Jacobian are dependent: no tangent space of the right dimension
+    NOT_FINITE = 2  # a combination divides by zero or overflows
+
+    @property
+    def message(self) -> str:
+        return (
+            "fine",
+            "the combinations are dependent there (the fibre has a corner or a crossing)",
+            "a combination is not a finite number there",
+        )[self]
+
+
+class Geometry(NamedTuple):
+    """xi at points: values (n, q), Jacobian (n, q, d), log J (n), status (n).
+
+    Where the status is `RANK_DEFICIENT`, log J is minus infinity; where it is `NOT_FINITE`, it is NaN.
+    """
+
+    values: Array
+    jacobian: Array
+    log_volume: Array
+    status: Integers
+
+
+class Combinations:
+    """Independent functions of theta, and others that are constant on fibres too.
+
+    Parameters
+    ----------
+    names
+        The coordinates of theta.
+    independent
+        As many as their rank: c.
+    labels
+        Further functions, which tell apart branches that `independent` does not.
+    """
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        independent: Sequence[Expression],
+        labels: Sequence[Expression] = (),
+        constants: Mapping[str, Fraction] | None = None,
+    ):
+        self.names = tuple(names)
+        self.independent, self.labels = tuple(independent), tuple(labels)
+        self.rank, self.dimension = len(self.independent), len(self.names)
+        numbers: dict[str, Expression] = {k: Number(Fraction(v)) for k, v in (constants or {}).items()}
+        closed = [substitute(e, numbers) for e in (*self.independent, *self.labels)]
+        self.functions = Functions({"x": self.names}, {"values": closed})
+        graph = self.functions.graph
+        rows = [graph.gradient(node, "x") for node in self.functions.nodes["values"][: self.rank]]
+        self.jacobian_nodes = [row.get(k, graph.zero) for row in rows for k in range(self.dimension)]
+
+    @cached_property
+    def code(self):
+        nodes = {"xi": [*self.functions.nodes["values"], *self.jacobian_nodes]}
+        return self.functions.compile(nodes)
+
+    @property
+    def address(self) -> int:
+        return self.code.addresses["xi"]
+
+    @property
+    def size(self) -> int:
+        """How many numbers the compiled function writes: values, labels, Jacobian row by row."""
+        return self.rank + len(self.labels) + self.rank * self.dimension
+
+    def in_theta(self, theta: Array) -> Geometry:
+        return Geometry(*_in_theta(theta, self.address, self.rank, len(self.labels)))
+
+    def in_coordinates(self, u: Array, table: Array) -> Geometry:
+        return Geometry(*_in_coordinates(u, table, self.address, self.rank, len(self.labels)))
+
+    def all_values(self, theta: Array) -> Array:
+        """Values of the independent functions, then of the labels."""
+        return _all_values(theta, self.address, self.rank, len(self.labels))
+
+
+@compiled
+def log_volume(jacobian: Array, work: Array) -> float:
+    """log sqrt(det A A^T) for a (q, d) matrix by Gram-Schmidt on scaled rows; -inf if rows are dependent."""
+    q, d = jacobian.shape
+    total = 0.0
+    for i in range(q):
+        size = 0.0
+        for k in range(d):
+            size = max(size, abs(jacobian[i, k]))
+        if not math.isfinite(size):
+            return np.nan
+        if size == 0.0:
+            return -np.inf
+        before = 0.0
+        for k in range(d):
+            work[i, k] = jacobian[i, k] / size
+            before += work[i, k] ** 2
+        for _ in range(2):  # twice is enough for orthogonality to rounding
+            for j in range(i):
+                along = 0.0
+                for k in range(d):
+                    along += work[i, k] * work[j, k]
+                for k in range(d):
+                    work[i, k] -= along * work[j, k]
+        after = 0.0
+        for k in range(d):
+            after += work[i, k] ** 2
+        if not after > 1e-24 * before:  # the sine of the angle is below 1e-12
+            return -np.inf
+        for k in range(d):
+            work[i, k] /= math.sqrt(after)
+        total += math.log(size) + 0.5 * math.log(after)
+    return total
+
+
+@compiled
+def _state(log_j: float) -> int:
+    if math.isnan(log_j):
+        return 2
+    return 1 if log_j == -np.inf else 0
+
+
+@compiled
+def _in_theta(theta, address, q, labels):
+    n, d = theta.shape
+    values, jacobian = np.empty((n, q)), np.empty((n, q, d))
+    log_j, status = np.empty(n), np.empty(n, np.int64)
+    out, work, point = np.empty(q + labels + q * d), np.empty((q, d)), np.empty(d)
+    for i in range(n):
+        point[:] = theta[i]
+        call_on(address, point, point, out)
+        values[i] = out[:q]
+        jacobian[i] = out[q + labels :].reshape((q, d))
+        log_j[i] = log_volume(jacobian[i], work) if np.isfinite(out).all() else np.nan
+        status[i] = _state(log_j[i])
+    return values, jacobian, log_j, status
+
+
+@compiled
+def _in_coordinates(u, table, address, q, labels):
+    n, d = u.shape
+    values, jacobian = np.empty((n, q)), np.empty((n, q, d))
+    log_j, status = np.empty(n), np.empty(n, np.int64)
+    out, work, point, slope = np.empty(q + labels + q * d), np.empty((q, d)), np.empty(d), np.empty(d)
+    for i in range(n):
+        for k in range(d):
+            kind = int(table[k, 7])
+            point[k], log_slope = from_coordinate(u[i, k], kind, table[k, 8], table[k, 9])
+            slope[k] = -math.exp(log_slope) if kind == MIRRORED else math.exp(log_slope)
+        call_on(address, point, point, out)
+        values[i] = out[:q]
+        for j in range(q):
+            for k in range(d):
+                jacobian[i, j, k] = out[q + labels + j * d + k] * slope[k]
+        log_j[i] = log_volume(jacobian[i], work) if np.isfinite(out).all() else np.nan
+        status[i] = _state(log_j[i])
+    return values, jacobian, log_j, status
+
+
+@compiled
+def _all_values(theta, address, q, labels):
+    n, d = theta.shape
+    values = np.empty((n, q + labels))
+    out, point = np.empty(q + labels + q * d), np.empty(d)
+    for i in range(n):
+        point[:] = theta[i]
+        call_on(address, point, point, out)
+        values[i] = out[: q + labels]
+    return values

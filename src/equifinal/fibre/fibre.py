@@ -1,0 +1,301 @@
+"""The fibre: what stands between the algebra and the samplers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from functools import cached_property, partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from equifinal.algebra.deadline import Deadline, OutOfTime
+from equifinal.algebra.levels import Levels
+from equifinal.algebra.residues import BadPrime
+from equifinal.algebra.triangular import NoTriangularForm, Triangular
+from equifinal.errors import IdentifiabilityError, did_you_mean
+from equifinal.expression import Expression, Name, names, to_text
+from equifinal.fibre.chart import Chart, Roots, TriangularChart
+from equifinal.fibre.combinations import Combinations, Geometry
+from equifinal.fibre.homotopy import GeneralChart
+from equifinal.fibre.partition import rank_revealing, ranked, tangent_bases
+from equifinal.identifiability import Identifiability
+from equifinal.parser import parse_expression
+from equifinal.prior import Prior, from_theta, log_prior, prior_table, to_theta
+
+Array = NDArray[np.float64]
+
+GOOD = 0.5  # share of the best score from which on few roots and closed forms decide
+DRAWS = 400  # of the prior, for averages
+
+
+class _Form(NamedTuple):
+    """A partition, how many complex roots it has (0: not known), and its symbolic solution if there is one."""
+
+    free: tuple[str, ...]
+    degree: int
+    found: Triangular | None
+
+    @property
+    def largest(self) -> int:
+        return max((step.degree for step in self.found.steps), default=1) if self.found else 0
+
+
+class Fibre:
+    r"""All parameter vectors with the same values c of the combinations xi, inside the prior's support.
+
+    Parameters
+    ----------
+    combinations
+        Functions of the parameters, as text or expressions. The likelihood must be constant wherever they are:
+        `Fibre.of` takes them from an analysis; `equifinal.identifiability.require_constant_output` checks others.
+    priors
+        A prior for every parameter, in the order of theta.
+    constants
+        Known numbers that the combinations contain by name.
+    partition
+        Which coordinates are theta_I: names; or ``"volume"`` (default), the set that maximises
+        E[det_D^2/J^2] in sampling coordinates, among good ones that with fewest roots; or ``"qr"``, by
+        rank-revealing QR of E[Dxi^T Dxi].
+    time_limit
+        Seconds for finding charts symbolically.
+
+    Attributes
+    ----------
+    names
+        The coordinates of theta.
+    combinations
+        `Combinations`: as many independent ones as their rank, and labels where these do not tell apart all
+        branches.
+    chart
+        The chart of the partition.
+    """
+
+    def __init__(
+        self,
+        combinations: Sequence[str | Expression],
+        priors: Mapping[str, Prior],
+        *,
+        constants: Mapping[str, Any] | None = None,
+        partition: str | Sequence[str] = "volume",
+        time_limit: float = 20.0,
+    ):
+        self.names = tuple(priors)
+        self.priors = dict(priors)
+        self.constants = {n: Fraction(v) for n, v in (constants or {}).items()}
+        self.functions = tuple(parse_expression(c) if isinstance(c, str) else c for c in combinations)
+        self._check_names()
+        self.table = prior_table(self.priors.values()).reshape(len(self.names), -1)
+        self.bounds = np.ascontiguousarray(self.table[:, 5:7])
+        self.time_limit = time_limit
+        deadline = Deadline(time_limit)
+        try:
+            self._levels = Levels(self.functions, self.constants, self.names)
+        except BadPrime:
+            raise IdentifiabilityError("a combination divides by zero for all parameters") from None
+        self.combinations = self._independent(deadline)
+        self.chart: Chart = self._chart(partition, deadline)
+
+    @staticmethod
+    def of(result: Identifiability, priors: Mapping[str, Prior], **options: Any) -> Fibre:
+        """The fibre of an analysed model; parameters that only the noise has stand for themselves.
+
+        Raises
+        ------
+        IdentifiabilityError
+            If the combinations are not known to be complete, or a parameter has no prior.
+        """
+        if not result.complete:
+            raise IdentifiabilityError(
+                "the analysis did not find all identifiable combinations, so its fibres may hold parameters with "
+                "different outputs; give it more time, or supply the combinations yourself"
+            )
+        for name in result.parameters:
+            if name not in priors:
+                raise IdentifiabilityError(f"parameter '{name}' has no prior{did_you_mean(name, priors)}")
+        own = [Name(name) for name in priors if name not in result.parameters]
+        return Fibre([*result.combinations, *own], priors, constants=result.constants, **options)
+
+    def __reduce__(self):  # machine code does not travel; the same partition is compiled again
+        options = {"constants": self.constants, "partition": self.free, "time_limit": self.time_limit}
+        return partial(Fibre, self.functions, self.priors, **options), ()
+
+    def __repr__(self) -> str:
+        shown = ", ".join(to_text(e) for e in self.combinations.independent)
+        return f"Fibre({shown}; free: {', '.join(self.free) or 'none'}; {self.chart.kind}, {self.chart.degree} roots)"
+
+    # --- what it is ---
+
+    @property
+    def dimension(self) -> int:
+        """r: of each fibre."""
+        return len(self.names) - self.combinations.rank
+
+    @property
+    def rank(self) -> int:
+        """q: how many independent combinations there are."""
+        return self.combinations.rank
+
+    @property
+    def free(self) -> tuple[str, ...]:
+        """theta_I by name."""
+        return tuple(self.names[k] for k in self.chart.free)
+
+    # --- xi ---
+
+    def xi(self, theta: Array) -> Array:
+        """c = xi(theta), (n, q)."""
+        return self.combinations.all_values(_batch(theta))[:, : self.rank]
+
+    def labels(self, theta: Array) -> Array:
+        """Values of the functions that tell apart branches with the same c, (n, labels)."""
+        return self.combinations.all_values(_batch(theta))[:, self.rank :]
+
+    def geometry(self, theta: Array) -> Geometry:
+        """xi, Dxi, log J and status in theta."""
+        return self.combinations.in_theta(_batch(theta))
+
+    def geometry_in_coordinates(self, u: Array) -> Geometry:
+        """The same in sampling coordinates."""
+        return self.combinations.in_coordinates(_batch(u), self.table)
+
+    def to_coordinates(self, theta: Array) -> Array:
+        return from_theta(_batch(theta), self.table)
+
+    def to_theta(self, u: Array) -> Array:
+        return to_theta(_batch(u), self.table)[0]
+
+    def log_prior(self, theta: Array) -> Array:
+        return log_prior(_batch(theta), self.table)
+
+    def contains(self, theta: Array) -> NDArray[np.bool_]:
+        """Whether rows lie inside the prior's support."""
+        theta = _batch(theta)
+        return np.all((self.bounds[:, 0] < theta) & (theta < self.bounds[:, 1]), axis=1)
+
+    # --- charts ---
+
+    def roots(self, free: Array, c: Array, labels: Array | None = None) -> Roots:
+        """All points of the fibre over c in the prior's support with theta_I = free; see `TriangularChart.roots`."""
+        return self.chart.roots(free, c, labels)
+
+    def with_partition(self, partition: str | Sequence[str]) -> Fibre:
+        """The same fibre in another chart."""
+        return Fibre(
+            self.functions, self.priors, constants=self.constants, partition=partition, time_limit=self.time_limit
+        )
+
+    @cached_property
+    def prior_draws(self) -> Array:
+        """Some points of the support, always the same."""
+        rng = np.random.default_rng(0)
+        uniforms = rng.random((DRAWS, len(self.names)))
+        return np.column_stack([p.quantile(uniforms[:, k]) for k, p in enumerate(self.priors.values())])
+
+    # --- construction ---
+
+    def _check_names(self) -> None:
+        if not self.names:
+            raise IdentifiabilityError("a fibre needs at least one parameter")
+        for function in self.functions:
+            for name in names(function):
+                if name not in self.priors and name not in self.constants:
+                    raise IdentifiabilityError(
+                        f"combination {to_text(function)} needs '{name}', which has no prior"
+                        f"{did_you_mean(name, (*self.priors, *self.constants))}"
+                    )
+
+    def _independent(self, deadline: Deadline) -> Combinations:
+        """As many functions as the rank: those that tell apart the most, and of these the best conditioned."""
+        choices, sufficient = self._levels.independent(deadline.part(0.3 * self.time_limit))
+        candidates = []
+        for chosen in choices:
+            left = [] if sufficient else [f for j, f in enumerate(self.functions) if j not in chosen]
+            candidates.append(Combinations(self.names, [self.functions[j] for j in chosen], left, self.constants))
+        if len(candidates) == 1:
+            return candidates[0]
+        u = from_theta(self.prior_draws, self.table)
+        return max(candidates, key=lambda candidate: _conditioning(candidate.in_coordinates(u, self.table)))
+
+    def _chart(self, partition: str | Sequence[str], deadline: Deadline) -> Chart:
+        if isinstance(partition, str) and partition not in ("volume", "qr"):
+            raise IdentifiabilityError(
+                f"partition must be 'volume', 'qr' or names of parameters, not '{partition}'"
+                f"{did_you_mean(partition, ('volume', 'qr'))}"
+            )
+        if partition == "volume":
+            return self._best_chart(deadline)
+        if partition == "qr":
+            free = tuple(self.names[k] for k in rank_revealing(self._jacobians()))
+            if not self._levels.is_valid(free):
+                raise IdentifiabilityError(
+                    f"the partition by rank-revealing QR ({', '.join(free)} free) is not valid: the combinations do "
+                    "not determine the other parameters; use partition 'volume'"
+                )
+        else:
+            free = tuple(partition)
+            for name in free:
+                if name not in self.names:
+                    raise IdentifiabilityError(f"unknown parameter '{name}'{did_you_mean(name, self.names)}")
+            if len(free) != self.dimension or not self._levels.is_valid(free):
+                raise IdentifiabilityError(
+                    f"({', '.join(free)}) cannot be the free coordinates: the {self.rank} independent combinations "
+                    f"must determine the others, so {self.dimension} of the parameters that move along the fibre "
+                    "are needed"
+                )
+        return self._compiled(self._form(free, deadline))
+
+    def _best_chart(self, deadline: Deadline) -> Chart:
+        scored = ranked(tangent_bases(self._jacobians()))
+        if not scored:
+            raise IdentifiabilityError("the combinations are dependent everywhere in the prior's support")
+        best: tuple[tuple[Any, ...], _Form] | None = None
+        for value, columns in [s for s in scored if s[0] >= GOOD * scored[0][0]][:12]:
+            if best is not None and deadline.remaining() < 0.5 * self.time_limit:
+                break
+            form = self._form(tuple(self.names[k] for k in columns), deadline)
+            key = (form.found is None, form.degree or np.inf, form.largest > 2, -value)
+            if best is None or key < best[0]:
+                best = key, form
+            if best[0][:2] == (False, 1):
+                break
+        assert best is not None
+        return self._compiled(best[1])
+
+    def _form(self, free: Sequence[str], deadline: Deadline) -> _Form:
+        independent = self.combinations.independent
+        degree = Levels(independent, self.constants, self.names).count(free, deadline)
+        dependent = [n for n in self.names if n not in free]
+        try:
+            found = Triangular(independent, self.constants, self.names, dependent, deadline.part(3.0))
+        except (NoTriangularForm, OutOfTime):
+            return _Form(tuple(free), degree, None)
+        return _Form(tuple(free), degree or found.degree, found)
+
+    def _compiled(self, form: _Form) -> Chart:
+        """Solved step by step if such a form was found, else by homotopy."""
+        if form.found is None:
+            return GeneralChart(self.combinations, form.free, form.degree, self.bounds, self.prior_draws)
+        return TriangularChart(self.combinations, form.free, form.found.steps, form.degree, self.bounds)
+
+    def _jacobians(self) -> Array:
+        """Of full rank, at prior draws, in sampling coordinates."""
+        found = self.combinations.in_coordinates(from_theta(self.prior_draws, self.table), self.table)
+        jacobians = found.jacobian[found.status == 0]
+        if not len(jacobians):
+            raise IdentifiabilityError("the combinations are dependent or infinite everywhere in the prior's support")
+        return jacobians
+
+
+def _conditioning(found: Geometry) -> float:
+    """The mean log of J over the product of its rows' lengths: 0 for orthogonal gradients."""
+    fine = found.status == 0
+    if not fine.any():
+        return -np.inf
+    lengths = np.log(np.linalg.norm(found.jacobian[fine], axis=2)).sum(axis=1)
+    return float(np.mean(found.log_volume[fine] - lengths))
+
+
+def _batch(rows: Any) -> Array:
+    return np.atleast_2d(np.ascontiguousarray(rows, dtype=np.float64))
