@@ -8,7 +8,7 @@ they suffice.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
@@ -17,10 +17,17 @@ from math import gcd, lcm
 
 import flint
 
-from equifinal.algebra.ansatz import invariants, monomials_up_to
+from equifinal.algebra.ansatz import invariants, monomials_of, monomials_up_to
 from equifinal.algebra.deadline import Deadline, OutOfTime
+from equifinal.algebra.denominators import denominators
 from equifinal.algebra.fibre import FibreSlice, slice_fibre
-from equifinal.algebra.functions import complexity, monomial_expression, polynomial_expression, sum_expression
+from equifinal.algebra.functions import (
+    complexity,
+    monomial_expression,
+    polynomial_expression,
+    quotient_expression,
+    sum_expression,
+)
 from equifinal.algebra.kernels import KernelField, kernel_at, rank_without
 from equifinal.algebra.local import moving
 from equifinal.algebra.membership import Constants, is_member, values_at_points
@@ -34,7 +41,7 @@ from equifinal.algebra.quotient import NotFinite, is_single_valued
 from equifinal.algebra.raw import coefficient_ratios, lie_derivatives
 from equifinal.algebra.residues import BadPrime, rational
 from equifinal.algebra.selection import Generators, Selection
-from equifinal.expression import Expression, Name, names
+from equifinal.expression import Expression, Name, Number, names
 from equifinal.model import Model
 
 
@@ -128,6 +135,7 @@ class Search:
         yield self._polynomials(everything, 1, known, deadline)
         yield self._polynomials(everything, 2, [], deadline)
         yield self._polynomials(everything, 2, [*known, *self.single], deadline)
+        yield self._quotients(everything, deadline)
         yield self._raw(deadline)
         yield self._polynomials(everything, 3, [], deadline)
 
@@ -143,6 +151,7 @@ class Search:
         yield self._polynomials(rates, 2, [], deadline)
         yield self._polynomials(rates, 2, [*known, *single], deadline)
         yield self._polynomials(rates, 3, [], deadline)
+        yield self._quotients(rates, deadline)
         yield [c for c in self._raw(deadline) if not set(names(c)) & self.starting]
         yield self._polynomials(rates, 4, [], deadline)
 
@@ -243,13 +252,38 @@ class Search:
         short = sorted((terms for terms in found if len(terms) <= 12), key=len)
         return [polynomial_expression(self.names, terms) for terms in _shortened(short)]
 
-    def _constant(self, polynomials: list, deadline: Deadline) -> list:
+    def _quotients(self, variables: Sequence[str], deadline: Deadline) -> list[Expression]:
+        """Short numerators over the denominators that long generators have."""
+        r = len(self.local.kernel)
+        indices = [self.names.index(v) for v in variables]
+        found = []
+        for under in denominators(self._raw(deadline), self.names, set(variables)):
+            degree = min(max(map(sum, under)) + 1, 3)
+            monomials = [m for d in range(degree + 1) for m in monomials_of(indices, d, len(self.names))]
+            if r == 0 or len(monomials) > 250:
+                continue
+            self.kernels.at_least(len(monomials) // r + 4, deadline)
+            over = [t for t in invariants(monomials, self.kernels, under) if not _proportional(t, under)]
+            if over and self.fibre.degree > 1:
+                over = self._constant(over, deadline, under)
+            bottom = polynomial_expression(self.names, {m: Fraction(c) for m, c in under.items()})
+            short = sorted((terms for terms in over if len(terms) <= 12), key=len)
+            found += [quotient_expression(polynomial_expression(self.names, t), bottom) for t in _shortened(short)]
+        return found
+
+    def _constant(self, polynomials: list, deadline: Deadline, under: Mapping | None = None) -> list:
         """The combinations of invariant polynomials that have one value only on whole fibres, branches
         included.
 
         One fibre gives D - 1 linear conditions modulo p. Small integer solutions of a few such conditions are
-        found by LLL; each is checked for membership by the caller and at one more fibre here.
+        found by LLL; each is checked for membership by the caller and at one more fibre here. With `under`,
+        the same for the polynomials divided by it.
         """
+        bottom = polynomial_expression(self.names, under) if under else Number(Fraction(1))
+
+        def expression(terms: Mapping) -> Expression:
+            return quotient_expression(polynomial_expression(self.names, terms), bottom)
+
         bits = self.local.prime.bit_length() - 1
         needed = (8 * len(polynomials)) // (bits * (self.fibre.degree - 1)) + 1
         missing = needed + 1 - len(self.other_fibres)
@@ -259,11 +293,11 @@ class Search:
         if len(self.other_fibres) < needed:
             return polynomials
         rows = []
-        expressions = [polynomial_expression(self.names, terms) for terms in polynomials]
+        expressions = [expression(terms) for terms in polynomials]
         for fibre in [self.fibre, *self.other_fibres[:needed]]:
             columns = []
-            for expression in expressions:
-                element = values_at_points(expression, fibre.points, fibre.free, fibre.fixed, self.constants)
+            for candidate in expressions:
+                element = values_at_points(candidate, fibre.points, fibre.free, fibre.fixed, self.constants)
                 columns.append([int(element[k]) for k in range(1, fibre.points.count)])
             rows += [list(row) for row in zip(*columns, strict=True)]
         found = []
@@ -274,7 +308,7 @@ class Search:
                     for m, value in terms.items():
                         total[m] = total.get(m, 0) + c * value
             terms = {m: c for m, c in total.items() if c}
-            if terms and is_member(polynomial_expression(self.names, terms), self.other_fibres[-1], self.constants):
+            if terms and is_member(expression(terms), self.other_fibres[-1], self.constants):
                 found.append(terms)
         return found
 
@@ -311,6 +345,10 @@ class Search:
                 found += coefficient_ratios(model, i, self.local, self.rng, limit)
             found += lie_derivatives(model, self.local, limit)
         return found
+
+
+def _proportional(left: Mapping, right: Mapping) -> bool:
+    return left.keys() == right.keys() and len({left[m] / right[m] for m in left}) == 1
 
 
 def _multiplied(left: dict[str, int], right: dict[str, int]) -> dict[str, int]:

@@ -26,9 +26,7 @@ class Levels:
     Rank and determinants found here can only be too small, with a probability of about degree / 2^30.
     """
 
-    def __init__(
-        self, functions: Sequence[Expression], constants: Constants, names: Sequence[str], *, seed: int = 0
-    ):
+    def __init__(self, functions: Sequence[Expression], constants: Constants, names: Sequence[str], *, seed: int = 0):
         self.functions, self.constants, self.names = tuple(functions), constants, tuple(names)
         self.rng = random.Random(seed)
         for attempt in range(5):

@@ -20,7 +20,7 @@ from equifinal.algebra.triangular import Step, combination_name
 from equifinal.compiled import compiled
 from equifinal.fibre.combinations import Combinations
 from equifinal.fibre.polynomial import real_roots
-from equifinal.machine.functions import Functions
+from equifinal.machine.functions import ComplexFunction, Functions
 from equifinal.machine.graph import Term
 from equifinal.machine.pointers import call_on
 
@@ -186,8 +186,7 @@ class TriangularChart:
         for step, nodes in zip(self.steps, self.coefficient_nodes, strict=True):
             k = self.combinations.names.index(step.name)
             values = np.broadcast_to(c[:, None, :], (n, theta.shape[1], c.shape[1])).astype(complex)
-            a = self.functions.interpret(nodes, {"x": theta, "p": values})
-            found = _complex_roots(a)
+            found = _complex_roots(ComplexFunction(self.functions, nodes)(theta, values))
             theta = np.repeat(theta, step.degree, axis=1)
             theta[:, :, k] = found.reshape(n, -1)
         if theta.shape[1] > self.degree:
@@ -196,8 +195,7 @@ class TriangularChart:
 
     def _satisfying(self, theta: NDArray[np.complex128], c: Array) -> NDArray[np.complex128]:
         """The roots of the steps that are roots of xi = c, first the best."""
-        functions = self.combinations.functions
-        values = functions.interpret(functions.nodes["values"][: self.combinations.rank], {"x": theta})
+        values = self.combinations.complex_system(theta)[0]
         error = np.max(np.abs(values - c[:, None, :]) / (np.abs(c[:, None, :]) + 1e-300), axis=2)
         order = np.argsort(np.where(np.isnan(error), np.inf, error), axis=1)[:, : self.degree]
         return np.take_along_axis(theta, order[:, :, None], axis=1)
@@ -393,9 +391,7 @@ def _solve(blocks, targets, free_at, dependent, bounds, address, q, labels, free
             at = targets[first]
             if entering:
                 call_on(blocks[level, 0], point, own, coefficients)
-                numbers[level] = real_roots(
-                    coefficients, number - 1, bounds[at, 0], bounds[at, 1], found[level], work
-                )
+                numbers[level] = real_roots(coefficients, number - 1, bounds[at, 0], bounds[at, 1], found[level], work)
                 position[level] = 0
             if position[level] < numbers[level]:
                 point[at] = found[level, position[level]]

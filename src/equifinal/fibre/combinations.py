@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from equifinal.compiled import compiled
 from equifinal.expression import Expression, Number, substitute
-from equifinal.machine.functions import Functions
+from equifinal.machine.functions import ComplexFunction, Functions
 from equifinal.machine.pointers import call_on
 from equifinal.prior import MIRRORED, from_coordinate
 
@@ -90,6 +90,16 @@ class Combinations:
     def code(self):
         nodes = {"xi": [*self.functions.nodes["values"], *self.jacobian_nodes]}
         return self.functions.compile(nodes)
+
+    @cached_property
+    def _complex(self) -> ComplexFunction:
+        return ComplexFunction(self.functions, [*self.functions.nodes["values"][: self.rank], *self.jacobian_nodes])
+
+    def complex_system(self, theta: NDArray[np.complex128]) -> tuple[NDArray[np.complex128], NDArray[np.complex128]]:
+        """xi (..., q) and Dxi (..., q, d) at complex points (..., d)."""
+        found = self._complex(theta)
+        jacobian = found[..., self.rank :].reshape(*theta.shape[:-1], self.rank, self.dimension)
+        return found[..., : self.rank], jacobian
 
     @property
     def address(self) -> int:

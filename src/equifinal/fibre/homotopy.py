@@ -21,13 +21,14 @@ from numpy.typing import NDArray
 
 from equifinal.compiled import compiled
 from equifinal.errors import IdentifiabilityError
-from equifinal.fibre.chart import ACCURACY, Array, RootStatus, Roots, inside, matches, refine
+from equifinal.fibre.chart import ACCURACY, Array, Roots, RootStatus, inside, matches, refine
 from equifinal.fibre.combinations import Combinations
 
 Complex = NDArray[np.complex128]
 
-LOOPS, ROUNDS = 16, 12  # of monodromy: how many at once, and how often before it gives up
+LOOPS, ROUNDS = 8, 20  # of monodromy: how many at once, and how often before it gives up
 ATTEMPTS = 4  # other ways to a point at which roots were lost
+DISTINCT = 1e-5  # relative distance between roots that are two; rounding alone may reach 1e-7
 REAL = 1e-7  # largest relative imaginary part of what may be a real root
 
 
@@ -44,9 +45,7 @@ class GeneralChart:
 
     kind = "general"
 
-    def __init__(
-        self, combinations: Combinations, free: Sequence[str], degree: int, bounds: Array, examples: Array
-    ):
+    def __init__(self, combinations: Combinations, free: Sequence[str], degree: int, bounds: Array, examples: Array):
         if degree < 1:
             raise IdentifiabilityError(
                 "the number of parameter vectors with the same output could not be found in time, so that none can "
@@ -57,21 +56,12 @@ class GeneralChart:
         self.free = np.array([names.index(n) for n in free], np.int64)
         self.dependent = np.array([k for k in range(len(names)) if k not in self.free], np.int64)
         self.scale = np.median(np.abs(examples), axis=0)
-        functions, d = combinations.functions, combinations.dimension
-        self._values = functions.nodes["values"][: combinations.rank]
-        self._jacobian = combinations.jacobian_nodes
-        self._shape = (combinations.rank, d)
-        rng = np.random.default_rng(0)
-        self._starts = [self._monodromy(rng) for _ in range(2)]
+        self._start = self._monodromy(np.random.default_rng(0))
 
     # --- the system ---
 
     def _system(self, theta: Complex) -> tuple[Complex, Complex]:
-        """xi and Dxi at complex points (..., d)."""
-        functions = self.combinations.functions
-        found = functions.interpret([*self._values, *self._jacobian], {"x": theta})
-        q = self.combinations.rank
-        return found[..., :q], found[..., q:].reshape(*theta.shape[:-1], *self._shape)
+        return self.combinations.complex_system(theta)
 
     def _newton(self, theta: Complex, c: Complex, times: int) -> tuple[Complex, Array]:
         """Refined points and the size of the last correction, relative to the coordinates."""
@@ -87,7 +77,9 @@ class GeneralChart:
 
     # --- following roots ---
 
-    def _follow(self, theta: Complex, free0: Complex, c0: Complex, free1: Complex, c1: Complex) -> Complex:
+    def _follow(
+        self, theta: Complex, free0: Complex, c0: Complex, free1: Complex, c1: Complex, tolerance: float = 1e-4
+    ) -> Complex:
         """Carry roots (n, d) from parameters (free0, c0) to (free1, c1), one path a row; NaN where a path is lost."""
         n = len(theta)
         theta = theta.copy()
@@ -107,10 +99,10 @@ class GeneralChart:
             new, last = self._newton(new, target, 2)
             own = np.abs(new[:, self.dependent]) + 1e-3 * self.scale[self.dependent]
             moved = np.max(np.abs(new[:, self.dependent] - before) / own, axis=1, initial=0.0)
-            good = (moved < 1e-4) & (last < 1e-7)
+            good = (moved < tolerance) & (last < 1e-6)
             theta[at[good]] = new[good]
             t[at[good]] = t1[good]
-            h[at] = np.where(good, np.where(moved < 1e-6, 2.0, 1.0) * step, 0.4 * step)
+            h[at] = np.where(good, np.where(moved < 0.1 * tolerance, 1.6, 1.0) * step, 0.4 * step)
             theta[at[~good & (step < 1e-9)]] = np.nan
             going[at] = (t[at] < 1.0) & np.isfinite(theta[at]).all(axis=1)
         theta[going] = np.nan
@@ -159,7 +151,7 @@ class GeneralChart:
                 carried = self._follow(carried, place[:, :r], place[:, r:], goal[:, :r], goal[:, r:])
                 place = goal
             for root in carried[np.isfinite(carried).all(axis=1)]:
-                if self._distance(root, roots).min() > 1e-5:
+                if self._distance(root, roots).min() > DISTINCT:
                     roots = np.vstack([roots, root[None]])
         raise IdentifiabilityError(
             f"only {len(roots)} of {self.degree} parameter vectors over a complex point were found, so that none "
@@ -180,10 +172,8 @@ class GeneralChart:
         found = np.full((n, k, self.combinations.dimension), np.nan + 0j)
         todo = np.arange(n)
         for attempt in range(ATTEMPTS):
-            start = self._starts[attempt % 2]
-            if attempt >= 2:  # another way: by way of a random point
-                rng = np.random.default_rng(attempt)
-                start = self._detour(self._starts[0], rng)
+            # another way, by way of a random point, and more carefully, lest a path jump to another
+            start = self._detour(self._start, np.random.default_rng(attempt)) if attempt else self._start
             m = len(todo)
             ends = self._follow(
                 np.tile(start[2], (m, 1)),
@@ -191,12 +181,22 @@ class GeneralChart:
                 np.broadcast_to(start[1], (m * k, c.shape[1])),
                 np.repeat(free[todo], k, axis=0),
                 np.repeat(c[todo], k, axis=0),
+                tolerance=1e-3 * 0.2**attempt,
             ).reshape(m, k, -1)
-            found[todo] = ends
-            todo = todo[~self._are_distinct(ends)]
+            for i, reached in zip(todo, ends, strict=True):
+                self._collect(found[i], reached)
+            todo = todo[np.isnan(found[todo]).any(axis=(1, 2))]
             if not todo.size:
                 break
         return found
+
+    def _collect(self, found: Complex, reached: Complex) -> None:
+        """Add the roots that are not there yet, in place."""
+        count = int(np.isfinite(found).all(axis=1).sum())
+        for root in reached[np.isfinite(reached).all(axis=1)]:
+            if count < self.degree and (count == 0 or self._distance(root, found[:count]).min() > DISTINCT):
+                found[count] = root
+                count += 1
 
     def _detour(
         self, start: tuple[Complex, Complex, Complex], rng: np.random.Generator
@@ -206,12 +206,6 @@ class GeneralChart:
         goal = point[self.free], self._system(point)[0]
         ends = [np.broadcast_to(a, (k, len(a))) for a in (start[0], start[1], *goal)]
         return (*goal, self._follow(start[2], *ends))
-
-    def _are_distinct(self, roots: Complex) -> NDArray[np.bool_]:
-        own = np.abs(roots) + 1e-3 * self.scale
-        apart = np.max(np.abs(roots[:, :, None] - roots[:, None]) / own[:, :, None], axis=-1)
-        apart[:, np.arange(self.degree), np.arange(self.degree)] = np.inf
-        return np.isfinite(roots).all(axis=(1, 2)) & (apart.min(axis=(1, 2)) > 1e-9)
 
     def roots(self, free: Array, c: Array, labels: Array | None = None) -> Roots:
         """All real roots in the support, as `TriangularChart.roots` gives them."""
@@ -224,7 +218,7 @@ class GeneralChart:
         if within.any():
             rows = np.broadcast_to(c, (n, c.shape[1]))[within]
             candidates[within] = self.complex_roots(free[within], rows)
-        lost = within & ~self._are_distinct(candidates)
+        lost = within & ~np.isfinite(candidates).all(axis=(1, 2))
         own = np.abs(candidates) + 1e-3 * self.scale
         real = np.all(np.abs(candidates.imag) <= REAL * own, axis=2)
         solved = _polish(

@@ -63,9 +63,7 @@ def _neighbourhood(tangents: Array, moving: list[int], weights: Array | None) ->
     best = tuple(sorted(int(k) for k in order[:r]))
     value, seen = score(tangents, best, weights), {best}
     while True:
-        exchanged = [
-            tuple(sorted((*best[:i], k, *best[i + 1 :]))) for i in range(r) for k in moving if k not in best
-        ]
+        exchanged = [tuple(sorted((*best[:i], k, *best[i + 1 :]))) for i in range(r) for k in moving if k not in best]
         seen.update(exchanged)
         scores = [score(tangents, e, weights) for e in exchanged]
         if not scores or max(scores) <= value * (1 + 1e-12):

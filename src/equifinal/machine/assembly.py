@@ -20,18 +20,26 @@ from equifinal.machine.graph import Graph
 ARRAYS = ("x", "p", "u", "dx", "du")
 
 
-def assemble(graph: Graph, functions: Mapping[str, Sequence[int]], *, typed_pointers: bool) -> str:
+def assemble(
+    graph: Graph, functions: Mapping[str, Sequence[int]], *, typed_pointers: bool, complex_numbers: bool = False
+) -> str:
     """An LLVM module with a function for each entry of ``functions``: its name, the nodes it stores in order.
 
-    LLVM before version 17 writes pointers with the type they point to (``typed_pointers``).
+    LLVM before version 17 writes pointers with the type they point to (``typed_pointers``). With
+    ``complex_numbers`` every entry of every array is two doubles, real and imaginary part.
     """
     pointer = "double*" if typed_pointers else "ptr"
-    return "\n".join(_function(graph, name, roots, pointer) for name, roots in functions.items())
+    write = _complex_function if complex_numbers else _function
+    return "\n".join(write(graph, name, roots, pointer) for name, roots in functions.items())
+
+
+def _header(name: str, pointer: str) -> str:
+    signature = ", ".join(f"{pointer} noalias %{array}" for array in (*ARRAYS, "out"))
+    return f"define void @{name}({signature}) nounwind {{"
 
 
 def _function(graph: Graph, name: str, roots: Sequence[int], pointer: str) -> str:
-    signature = ", ".join(f"{pointer} noalias %{array}" for array in (*ARRAYS, "out"))
-    lines = [f"define void @{name}({signature}) nounwind {{"]
+    lines = [_header(name, pointer)]
     values: dict[int, str] = {}
     powers: dict[tuple[str, int], str] = {}
 
@@ -66,6 +74,58 @@ def _function(graph: Graph, name: str, roots: Sequence[int], pointer: str) -> st
                 instruction = {"add": "fadd", "subtract": "fsub", "multiply": "fmul", "divide": "fdiv"}[code]
                 values[a] = operation(register, instruction, values[node[1]], values[node[2]])
     lines.extend(_stores((values[root] for root in roots), pointer))
+    return "\n".join([*lines, "  ret void", "}", ""])
+
+
+def _complex_function(graph: Graph, name: str, roots: Sequence[int], pointer: str) -> str:
+    lines = [_header(name, pointer)]
+    values: dict[int, tuple[str, str]] = {}
+    made = 0
+
+    def operation(code: str, *operands: str) -> str:
+        nonlocal made
+        made += 1
+        lines.append(f"  %t{made} = {code} double {', '.join(operands)}")
+        return f"%t{made}"
+
+    def load(array: str, index: int) -> str:
+        nonlocal made
+        made += 1
+        lines.append(f"  %p{made} = getelementptr inbounds double, {pointer} %{array}, i64 {index}")
+        lines.append(f"  %t{made} = load double, {pointer} %p{made}")
+        return f"%t{made}"
+
+    def multiply(a: tuple[str, str], b: tuple[str, str]) -> tuple[str, str]:
+        real = operation("fsub", operation("fmul", a[0], b[0]), operation("fmul", a[1], b[1]))
+        return real, operation("fadd", operation("fmul", a[0], b[1]), operation("fmul", a[1], b[0]))
+
+    def divide(a: tuple[str, str], b: tuple[str, str]) -> tuple[str, str]:
+        size = operation("fadd", operation("fmul", b[0], b[0]), operation("fmul", b[1], b[1]))
+        over = multiply(a, (b[0], operation("fneg", b[1])))
+        return operation("fdiv", over[0], size), operation("fdiv", over[1], size)
+
+    def power(base: tuple[str, str], exponent: int) -> tuple[str, str]:
+        if exponent == 1:
+            return base
+        half = power(base, exponent // 2 if exponent % 2 == 0 else exponent - 1)
+        return multiply(half, half if exponent % 2 == 0 else base)
+
+    for a in graph.reachable(roots):
+        match graph.nodes[a]:
+            case ("number", value):
+                values[a] = _double(value), _double(Fraction(0))
+            case ("load", array, index):
+                values[a] = load(array, 2 * index), load(array, 2 * index + 1)
+            case ("negative", b):
+                values[a] = operation("fneg", values[b][0]), operation("fneg", values[b][1])
+            case ("power", b, exponent):
+                values[a] = power(values[b], exponent)
+            case ("add" | "subtract" as code, b, c):
+                instruction = "fadd" if code == "add" else "fsub"
+                values[a] = tuple(operation(instruction, x, y) for x, y in zip(values[b], values[c], strict=True))
+            case (code, b, c):
+                values[a] = (multiply if code == "multiply" else divide)(values[b], values[c])
+    lines.extend(_stores((part for root in roots for part in values[root]), pointer))
     return "\n".join([*lines, "  ret void", "}", ""])
 
 

@@ -1,17 +1,18 @@
-"""Groups of expressions as nodes of one graph: compiled, or evaluated on arrays of any number type."""
+"""Groups of expressions as nodes of one graph, compiled for real or complex numbers."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
+from equifinal.compiled import compiled
 from equifinal.expression import Expression, evaluate
 from equifinal.machine import native
 from equifinal.machine.assembly import assemble
 from equifinal.machine.graph import Graph, Term
+from equifinal.machine.pointers import call_on
 
 
 class Functions:
@@ -40,37 +41,32 @@ class Functions:
 
         return [evaluate(expression, self.names, number).node for expression in expressions]
 
-    def compile(self, functions: Mapping[str, Sequence[int]]) -> native.Code:
-        assembly = assemble(self.graph, functions, typed_pointers=native.typed_pointers())
+    def compile(self, functions: Mapping[str, Sequence[int]], *, complex_numbers: bool = False) -> native.Code:
+        assembly = assemble(
+            self.graph, functions, typed_pointers=native.typed_pointers(), complex_numbers=complex_numbers
+        )
         return native.compile_assembly(assembly, functions)
 
-    def interpret(self, roots: Sequence[int], arrays: Mapping[str, np.ndarray]) -> np.ndarray:
-        """Values of the roots, (..., roots), where the last axis of each array holds its entries.
 
-        For complex numbers, which the compiled functions do not know, and where speed does not matter.
-        """
-        values: dict[int, Any] = {}
-        some = next(iter(arrays.values()))
-        with np.errstate(all="ignore"):
-            for a in self.graph.reachable(roots):
-                match self.graph.nodes[a]:
-                    case ("number", value):
-                        values[a] = float(value)
-                    case ("load", array, index):
-                        values[a] = arrays[array][..., index]
-                    case ("negative", b):
-                        values[a] = -values[b]
-                    case ("power", b, exponent):
-                        values[a] = values[b] ** exponent
-                    case ("add", b, c):
-                        values[a] = values[b] + values[c]
-                    case ("subtract", b, c):
-                        values[a] = values[b] - values[c]
-                    case ("multiply", b, c):
-                        values[a] = values[b] * values[c]
-                    case ("divide", b, c):
-                        values[a] = values[b] / values[c]
-        result = np.empty((*some.shape[:-1], len(roots)), np.result_type(*arrays.values(), float))
-        for i, root in enumerate(roots):
-            result[..., i] = values[root]
-        return result
+class ComplexFunction:
+    """Nodes of a graph as one compiled function of complex arrays x and p, for batches."""
+
+    def __init__(self, functions: Functions, roots: Sequence[int]):
+        self.size = len(roots)
+        self._code = functions.compile({"f": roots}, complex_numbers=True)
+
+    def __call__(self, x: np.ndarray, p: np.ndarray | None = None) -> np.ndarray:
+        """Values (..., size), where the last axis of x and p holds the entries."""
+        x = np.ascontiguousarray(x, complex)
+        p = np.zeros((*x.shape[:-1], 1), complex) if p is None else np.ascontiguousarray(p, complex)
+        rows = int(np.prod(x.shape[:-1]))
+        x_rows, p_rows = x.reshape(rows, x.shape[-1]), p.reshape(rows, p.shape[-1])
+        out = np.empty((rows, max(self.size, 1)), complex)
+        _evaluate(self._code.addresses["f"], x_rows.view(float), p_rows.view(float), out.view(float))
+        return out[:, : self.size].reshape(*x.shape[:-1], self.size)
+
+
+@compiled
+def _evaluate(address, x, p, out):
+    for i in range(x.shape[0]):
+        call_on(address, x[i], p[i], out[i])
