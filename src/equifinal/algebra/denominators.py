@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import combinations
+from typing import Any
 
 import flint
 
@@ -36,11 +37,11 @@ def denominators(functions: Iterable[Expression], variables: Sequence[str], allo
     return [_terms(f) for f in chosen[:MOST]]
 
 
-def _size(polynomial) -> tuple[int, int, str]:
+def _size(polynomial: Any) -> tuple[int, int, str]:
     return int(polynomial.total_degree()), len(polynomial), str(polynomial)
 
 
-def _terms(polynomial) -> Terms:
+def _terms(polynomial: Any) -> Terms:
     scaled = {tuple(map(int, m)): c for m, c in polynomial.to_dict().items()}
     common = 1
     for c in scaled.values():

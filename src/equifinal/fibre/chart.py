@@ -50,13 +50,13 @@ class RootStatus(IntEnum):
 class Roots(NamedTuple):
     """Roots of a chart at n points.
 
-    ``theta`` is (n, most, d) and ``log_det`` (n, most), of which the first ``count`` entries are roots and the
+    ``theta`` is (n, most, d) and ``log_det`` (n, most), of which the first ``found`` entries are roots and the
     rest NaN; ``status`` is a `RootStatus` for each point.
     """
 
     theta: Array
     log_det: Array
-    count: Integers
+    found: Integers
     status: Integers
 
 
@@ -134,7 +134,8 @@ class TriangularChart:
         self.functions.names.update(loads)
         self.coefficient_nodes = [self.functions.record(step.coefficients) for step in self.steps]
         code = self.functions.compile({f"block{i}": nodes for i, (_, nodes, _) in enumerate(blocks)})
-        table, targets = [], []
+        table: list[tuple[int, ...]] = []
+        targets: list[int] = []
         for i, (kind, nodes, where) in enumerate(blocks):
             table.append((code.addresses[f"block{i}"], kind, len(nodes), len(targets)))
             targets += where
@@ -213,7 +214,7 @@ def _complex_roots(a: NDArray[np.complex128]) -> NDArray[np.complex128]:
     companion[..., :, -1] = -monic
     bad = ~np.isfinite(companion).all(axis=(-2, -1))
     companion[bad] = 0
-    found = np.linalg.eigvals(companion)
+    found = np.linalg.eigvals(companion).astype(complex)
     found[bad] = np.nan
     return found
 
@@ -320,7 +321,7 @@ def matches(out, wanted, q, labels):
     """Whether the labels have the values wanted; distinct branches differ by far more than rounding."""
     if wanted.shape[0] == 0:
         return True
-    for j in range(labels):
+    for j in range(labels):  # noqa: SIM110 (compiled)
         if not abs(out[q + j] - wanted[j]) <= 1e-7 * (abs(out[q + j]) + abs(wanted[j])):
             return False
     return True
@@ -328,7 +329,7 @@ def matches(out, wanted, q, labels):
 
 @compiled
 def inside(theta, bounds, dependent):
-    for k in dependent:
+    for k in dependent:  # noqa: SIM110 (compiled)
         if not bounds[k, 0] < theta[k] < bounds[k, 1]:
             return False
     return True

@@ -118,7 +118,7 @@ class Fibre:
         return Fibre([*result.combinations, *own], priors, constants=result.constants, **options)
 
     def __reduce__(self):  # machine code does not travel; the same partition is compiled again
-        options = {"constants": self.constants, "partition": self.free, "time_limit": self.time_limit}
+        options: dict[str, Any] = {"constants": self.constants, "partition": self.free, "time_limit": self.time_limit}
         return partial(Fibre, self.functions, self.priors, **options), ()
 
     def __repr__(self) -> str:

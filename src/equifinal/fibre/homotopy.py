@@ -204,8 +204,8 @@ class GeneralChart:
         k = self.degree
         point = self.scale * np.exp(0.5 * rng.normal(size=len(self.scale)) + 2j * np.pi * rng.random(len(self.scale)))
         goal = point[self.free], self._system(point)[0]
-        ends = [np.broadcast_to(a, (k, len(a))) for a in (start[0], start[1], *goal)]
-        return (*goal, self._follow(start[2], *ends))
+        here, there = ([np.broadcast_to(a, (k, len(a))) for a in place] for place in (start[:2], goal))
+        return (*goal, self._follow(start[2], here[0], here[1], there[0], there[1]))
 
     def roots(self, free: Array, c: Array, labels: Array | None = None) -> Roots:
         """All real roots in the support, as `TriangularChart.roots` gives them."""

@@ -122,7 +122,8 @@ def _complex_function(graph: Graph, name: str, roots: Sequence[int], pointer: st
                 values[a] = power(values[b], exponent)
             case ("add" | "subtract" as code, b, c):
                 instruction = "fadd" if code == "add" else "fsub"
-                values[a] = tuple(operation(instruction, x, y) for x, y in zip(values[b], values[c], strict=True))
+                (x, y), (v, w) = values[b], values[c]
+                values[a] = operation(instruction, x, v), operation(instruction, y, w)
             case (code, b, c):
                 values[a] = (multiply if code == "multiply" else divide)(values[b], values[c])
     lines.extend(_stores((part for root in roots for part in values[root]), pointer))
