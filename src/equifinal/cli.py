@@ -120,12 +120,15 @@ def analyse(
 
 
 def _show_analysis(name: str, found: Any) -> None:
-    from rich.console import Console
-
     from equifinal.wording import identifiability_page
 
-    console = Console() if sys.stdout.isatty() else Console(width=100)
-    console.print(identifiability_page(name, found))
+    _console().print(identifiability_page(name, found))
+
+
+def _console() -> Any:
+    from rich.console import Console
+
+    return Console() if sys.stdout.isatty() else Console(width=100)
 
 
 @app.command()
@@ -221,6 +224,61 @@ def simulate(
         _print_json({"parameters": values, "experiments": [table.to_json() for table in tables]})
     elif not out:
         print("\n".join(table.to_csv() for table in tables), end="")
+
+
+@app.command()
+def equivalents(
+    problem: ProblemArgument,
+    at: Annotated[list[str] | None, typer.Option(help="A parameter's value, as name=value; may be repeated.")] = None,
+    number: Annotated[int, typer.Option("--number", "-n", help="How many parameter vectors.")] = 6,
+    combination: Annotated[
+        list[str] | None,
+        typer.Option(help="An identifiable combination known by hand; may be repeated.", show_default="by analysis"),
+    ] = None,
+    times: Annotated[
+        str, typer.Option(help="Times as 1,2,5 or start:stop:step.", show_default="the span of the data")
+    ] = "",
+    seed: Annotated[int, typer.Option(help="Seed of the random points.")] = 0,
+    time_limit: Annotated[float, typer.Option(help="Seconds for the analysis.")] = 60.0,
+    plot: Annotated[
+        Path | None, typer.Option(help="The figure: .png, .svg or .pdf.", show_default="NAME-equivalents.png")
+    ] = None,
+    no_plot: Annotated[bool, typer.Option("--no-plot", help="No figure.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Other parameters with the same output as those given (left out: prior's median), and the proof by simulation."""
+    from equifinal import same_output, simulation_table
+    from equifinal.examples import find_problem
+    from equifinal.io.toml import load
+    from equifinal.wording import equivalents_page
+
+    loaded = load(find_problem(problem), data=not times)
+    figure = plot or Path(f"{loaded.name}-equivalents.png")
+    if not no_plot:
+        from equifinal.plots import style
+
+        style.check_path(figure)
+    values, assumed = simulation_table.read_values(loaded, at or [])
+    if assumed:
+        print("at the prior's median: " + ", ".join(f"{k} = {v:.6g}" for k, v in assumed.items()), file=sys.stderr)
+    found = same_output.equivalents(
+        loaded,
+        values,
+        number,
+        combinations=combination or (),
+        times=simulation_table.read_times(times),
+        seed=seed,
+        time_limit=time_limit,
+    )
+    if as_json:
+        _print_json(found.to_json())
+    else:
+        _console().print(equivalents_page(found))
+    if not no_plot:
+        from equifinal.plots.equivalents import plot_equivalents
+
+        style.save(plot_equivalents(found), figure)
+        print(f"wrote {figure}", file=sys.stderr)
 
 
 @app.command()

@@ -10,6 +10,7 @@ from equifinal.expression import number_text, to_text
 
 if TYPE_CHECKING:
     from equifinal.identifiability import Identifiability
+    from equifinal.same_output import Equivalents
 
 LABELS = {"globally": "yes", "locally": "up to alternatives", "not": "no"}
 
@@ -170,3 +171,48 @@ def _sureness(result: Identifiability) -> str:
         f"Found in {result.seconds:.2g} s by {method}{check}; probability of error below "
         f"{max(result.error_probability, 1e-30):.0e}.{scope}"
     )
+
+
+def equivalents_page(found: Equivalents) -> Any:
+    """Parameter vectors with the same output for a terminal: a table, what stays, and by how little outputs differ."""
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    fibre, n = found.fibre, len(found.theta)
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column("")
+    for k in range(n):
+        table.add_column("given" if k == 0 else str(k + 1), justify="right")
+    for name, values, moves in zip(fibre.names, found.theta.T, found.moving, strict=True):
+        table.add_row(name, *(f"{v:.5g}" for v in values), style="" if moves or not found.moving.any() else "dim")
+    values = fibre.xi(found.theta[:1])[0]
+    kept = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False)
+    for expression, value in zip(fibre.combinations.independent, values, strict=True):
+        if to_text(expression) not in fibre.names:
+            kept.add_row("", to_text(expression), f"= {value:.6g}")
+    parts: list[Any] = [Text(_equivalents_headline(found), style="bold"), Text(), table]
+    if kept.row_count:
+        parts += [Text(), Text("The same in all of them", style="bold"), kept]
+    if n > 1:
+        worst = max(found.differences, key=lambda key: found.differences[key])
+        parts += [
+            Text(),
+            Text(
+                f"Simulated, their outputs differ by at most {found.largest_difference:.1e} of the largest value "
+                f"of {worst[1]} (solver tolerance {found.tolerance:.0e})."
+            ),
+        ]
+    return Group(*parts)
+
+
+def _equivalents_headline(found: Equivalents) -> str:
+    n, r = len(found.theta), found.fibre.dimension
+    if n == 1 and r == 0:
+        return "No other parameters inside the priors' support give this output."
+    if n == 1:
+        return "Inside the priors' support no other parameters with this output were found."
+    if r == 0:
+        return f"{n} parameter vectors give the same output."
+    shape = "a curve" if r == 1 else f"a set of dimension {r}"
+    return f"{n} of the parameter vectors with the same output; all of them form {shape}."

@@ -56,6 +56,14 @@ class Geometry(NamedTuple):
     status: Integers
 
 
+class Projection(NamedTuple):
+    """Vectors split into parts along and across the fibre; NaN where the status is not OK."""
+
+    tangent: Array
+    normal: Array
+    status: Integers
+
+
 class Combinations:
     """Independent functions of theta, and others that are constant on fibres too.
 
@@ -116,6 +124,9 @@ class Combinations:
     def in_coordinates(self, u: Array, table: Array) -> Geometry:
         return Geometry(*_in_coordinates(u, table, self.address, self.rank, len(self.labels)))
 
+    def project(self, u: Array, v: Array, table: Array) -> Projection:
+        return Projection(*_project(u, v, table, self.address, self.rank, len(self.labels)))
+
     def all_values(self, theta: Array) -> Array:
         """Values of the independent functions, then of the labels."""
         return _all_values(theta, self.address, self.rank, len(self.labels))
@@ -123,7 +134,10 @@ class Combinations:
 
 @compiled
 def log_volume(jacobian: Array, work: Array) -> float:
-    """log sqrt(det A A^T) for a (q, d) matrix by Gram-Schmidt on scaled rows; -inf if rows are dependent."""
+    """log sqrt(det A A^T) for a (q, d) matrix by Gram-Schmidt on scaled rows; -inf if rows are dependent.
+
+    The orthonormal rows stay in `work`.
+    """
     q, d = jacobian.shape
     total = 0.0
     for i in range(q):
@@ -210,3 +224,24 @@ def _all_values(theta, address, q, labels):
         call_on(address, point, point, out)
         values[i] = out[: q + labels]
     return values
+
+
+@compiled
+def _project(u, v, table, address, q, labels):
+    n, d = u.shape
+    _, jacobian, _, status = _in_coordinates(u, table, address, q, labels)
+    tangent, normal = np.full((n, d), np.nan), np.full((n, d), np.nan)
+    basis = np.empty((q, d))
+    for i in range(n):
+        if status[i] != 0:
+            continue
+        log_volume(jacobian[i], basis)  # leaves an orthonormal basis of the normal space
+        normal[i] = 0.0
+        for j in range(q):
+            along = 0.0
+            for k in range(d):
+                along += basis[j, k] * v[i, k]
+            for k in range(d):
+                normal[i, k] += along * basis[j, k]
+        tangent[i] = v[i] - normal[i]
+    return tangent, normal, status

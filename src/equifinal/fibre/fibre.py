@@ -17,9 +17,11 @@ from equifinal.algebra.triangular import NoTriangularForm, Triangular
 from equifinal.errors import IdentifiabilityError, did_you_mean
 from equifinal.expression import Expression, Name, names, to_text
 from equifinal.fibre.chart import Chart, Roots, TriangularChart
-from equifinal.fibre.combinations import Combinations, Geometry
+from equifinal.fibre.combinations import Combinations, Geometry, PointStatus, Projection
+from equifinal.fibre.equivalents import equivalents
 from equifinal.fibre.homotopy import GeneralChart
 from equifinal.fibre.partition import rank_revealing, ranked, tangent_bases
+from equifinal.fibre.support import Events, Support, events_of, support
 from equifinal.identifiability import Identifiability
 from equifinal.parser import parse_expression
 from equifinal.prior import Prior, from_theta, log_prior, prior_table, to_theta
@@ -160,6 +162,10 @@ class Fibre:
         """The same in sampling coordinates."""
         return self.combinations.in_coordinates(_batch(u), self.table)
 
+    def project(self, u: Array, v: Array) -> Projection:
+        """Vectors v at points u, both in sampling coordinates, split along and across the fibre."""
+        return self.combinations.project(_batch(u), _batch(v), self.table)
+
     def to_coordinates(self, theta: Array) -> Array:
         return from_theta(_batch(theta), self.table)
 
@@ -179,6 +185,60 @@ class Fibre:
     def roots(self, free: Array, c: Array, labels: Array | None = None) -> Roots:
         """All points of the fibre over c in the prior's support with theta_I = free; see `TriangularChart.roots`."""
         return self.chart.roots(free, c, labels)
+
+    def support(self, c: Array, labels: Array | None = None) -> Support:
+        """The intervals of theta_I over which M_c is inside the prior's support, for fibres of dimension 1."""
+        if self.dimension != 1:
+            raise IdentifiabilityError(f"only fibres of dimension 1 have intervals; this one has {self.dimension}")
+        k = int(self.chart.free[0])
+        wanted = None if labels is None else _batch(labels)
+        return support(self.chart, self._events, self.table[k : k + 1], _batch(c), wanted, self.bounds[k])
+
+    @cached_property
+    def _events(self) -> Events | None:
+        form = self._form(self.free, Deadline(self.time_limit)).found
+        return events_of(form, self.free[0], self.bounds)
+
+    def equivalents(self, theta: Array, n: int = 10, *, seed: int = 0) -> Array:
+        """Parameter vectors with the same output as theta, spread over the admissible fibre and all its branches.
+
+        Returns
+        -------
+        (n, d), `theta` first; fewer rows where the fibre has fewer points.
+        """
+        theta = _batch(theta)
+        if theta.shape != (1, len(self.names)):
+            raise IdentifiabilityError(f"theta must hold {len(self.names)} numbers: {', '.join(self.names)}")
+        if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
+            raise IdentifiabilityError(f"the number of parameter vectors must be a positive whole number, not {n!r}")
+        if not np.isfinite(theta).all() or not self.contains(theta)[0]:
+            off = next(k for k, x in enumerate(theta[0]) if not self.bounds[k, 0] < x < self.bounds[k, 1])
+            raise IdentifiabilityError(
+                f"{self.names[off]} = {theta[0, off]:g} is outside its prior's support "
+                f"({self.bounds[off, 0]:g}, {self.bounds[off, 1]:g})"
+            )
+        if self.geometry(theta).status[0] == PointStatus.NOT_FINITE:
+            raise IdentifiabilityError("a combination is not a finite number at these parameters")
+        return equivalents(self, theta, int(n), np.random.default_rng(seed))
+
+    def partition_at(self, c: Array, labels: Array | None = None) -> tuple[str, ...]:
+        """The free coordinates that would be best on the fibre over one c, a function of c alone.
+
+        The score det_D^2/J^2 is averaged over the prior's conditional law on the fibre, by importance sampling from
+        always the same points of theta_I.
+        """
+        free = self.prior_draws[:, self.chart.free]
+        roots = self.roots(free, c, labels)
+        there = np.arange(roots.theta.shape[1]) < roots.found[:, None]
+        theta, log_det = roots.theta[there], roots.log_det[there]
+        others = [k for k in range(len(self.names)) if k not in self.chart.free]
+        log_weight = log_prior(np.ascontiguousarray(theta[:, others]), self.table[others]) - log_det
+        found = self.geometry_in_coordinates(self.to_coordinates(theta)) if len(theta) else None
+        if found is None or not (fine := (found.status == 0) & np.isfinite(log_weight)).any():
+            return self.free
+        weights = np.exp(log_weight[fine] - log_weight[fine].max())
+        scored = ranked(tangent_bases(found.jacobian[fine]), weights)
+        return tuple(self.names[k] for k in scored[0][1]) if scored else self.free
 
     def with_partition(self, partition: str | Sequence[str]) -> Fibre:
         """The same fibre in another chart."""
