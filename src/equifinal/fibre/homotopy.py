@@ -28,7 +28,7 @@ Complex = NDArray[np.complex128]
 
 LOOPS, ROUNDS = 8, 20  # of monodromy: how many at once, and how often before it gives up
 ATTEMPTS = 4  # other ways to a point at which roots were lost
-DISTINCT = 1e-5  # relative distance between roots that are two; rounding alone may reach 1e-7
+DISTINCT = 1e-5  # relative rounding error of a root beyond which it is not told from others
 REAL = 1e-7  # largest relative imaginary part of what may be a real root
 
 
@@ -182,19 +182,22 @@ class GeneralChart:
                 np.repeat(free[todo], k, axis=0),
                 np.repeat(c[todo], k, axis=0),
                 tolerance=1e-3 * 0.2**attempt,
-            ).reshape(m, k, -1)
-            for i, reached in zip(todo, ends, strict=True):
-                self._collect(found[i], reached)
+            )
+            ends, noise = self._newton(ends, np.repeat(c[todo], k, axis=0), 3)
+            for i, reached, rounding in zip(todo, ends.reshape(m, k, -1), noise.reshape(m, k), strict=True):
+                self._collect(found[i], reached, rounding)
             todo = todo[np.isnan(found[todo]).any(axis=(1, 2))]
             if not todo.size:
                 break
         return found
 
-    def _collect(self, found: Complex, reached: Complex) -> None:
-        """Add the roots that are not there yet, in place."""
+    def _collect(self, found: Complex, reached: Complex, rounding: Array) -> None:
+        """Add the roots that are not there yet, in place; `rounding` is what Newton's method leaves undecided."""
         count = int(np.isfinite(found).all(axis=1).sum())
-        for root in reached[np.isfinite(reached).all(axis=1)]:
-            if count < self.degree and (count == 0 or self._distance(root, found[:count]).min() > DISTINCT):
+        fine = np.isfinite(reached).all(axis=1) & (rounding < DISTINCT)
+        for root, noise in zip(reached[fine], rounding[fine], strict=True):
+            apart = max(100 * noise, 1e-9)
+            if count < self.degree and (count == 0 or self._distance(root, found[:count]).min() > apart):
                 found[count] = root
                 count += 1
 
@@ -221,8 +224,10 @@ class GeneralChart:
         lost = within & ~np.isfinite(candidates).all(axis=(1, 2))
         own = np.abs(candidates) + 1e-3 * self.scale
         real = np.all(np.abs(candidates.imag) <= REAL * own, axis=2)
+        points = candidates.real.copy()
+        points[:, :, self.free] = free[:, None]
         solved = _polish(
-            candidates.real.copy(),
+            points,
             real,
             self.dependent,
             self.bounds,

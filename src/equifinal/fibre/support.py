@@ -107,7 +107,8 @@ def _between(left: Array, right: Array, table: Array) -> Array:
     with np.errstate(all="ignore"):
         a, b = (from_theta(np.ascontiguousarray(x.reshape(-1, 1)), table)[:, 0] for x in (left, right))
     low, high = np.minimum(a, b), np.maximum(a, b)  # a mirrored coordinate runs backwards
-    middle = 0.5 * (low + high)
+    with np.errstate(invalid="ignore"):
+        middle = 0.5 * (low + high)
     middle = np.where(np.isinf(low) & np.isfinite(high), high - 1.0, middle)
     middle = np.where(np.isfinite(low) & np.isinf(high), low + 1.0, middle)
     middle = np.where(np.isinf(low) & np.isinf(high), 0.0, middle)
