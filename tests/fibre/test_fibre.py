@@ -54,7 +54,7 @@ def test_si_support(si):
     low = np.max([np.full(500, 0.01), 1e-5 / c[:, 1], (c[:, 0] + 0.01) / (1e4 * c[:, 1]), c[:, 2] / 500], axis=0)
     high = np.min([np.full(500, 1.0), 1e-3 / c[:, 1], (c[:, 0] + 1) / (1e4 * c[:, 1]), c[:, 2] / 1], axis=0)
     support = si.support(c)
-    assert support.exact
+    assert support.exact.all()
     assert (support.found == 1).all()
     np.testing.assert_allclose(support.intervals[:, 0], np.column_stack([low, high]), rtol=1e-9)
 
@@ -162,7 +162,7 @@ def test_support_against_a_scan(functions, free):
     theta = rng.uniform([-1, -2, -1.5], [2, 1.5, 2], (20, 3))
     c = fibre.xi(theta)
     support = fibre.support(c)
-    assert support.exact
+    assert support.exact.all()
     grid = np.linspace(*fibre.bounds[fibre.chart.free[0]], 4003)[1:-1]
     for i in range(20):
         inside = fibre.roots(grid[:, None], c[i]).found > 0

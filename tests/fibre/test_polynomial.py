@@ -11,7 +11,8 @@ from equifinal.fibre.polynomial import real_roots
 def roots_of(coefficients, lower=-np.inf, upper=np.inf) -> np.ndarray:
     a = np.array(coefficients, float)
     out, work = np.empty(a.size + 2), np.empty((2, a.size + 3))
-    return out[: real_roots(a, a.size - 1, lower, upper, out, work)].copy()
+    count, _ = real_roots(a, np.zeros(a.size), a.size - 1, lower, upper, out, work)
+    return out[:count].copy()
 
 
 @pytest.mark.parametrize("degree", range(1, 8))

@@ -91,12 +91,14 @@ class Combinations:
         closed = [substitute(e, numbers) for e in (*self.independent, *self.labels)]
         self.functions = Functions({"x": self.names}, {"values": closed})
         graph = self.functions.graph
-        rows = [graph.gradient(node, "x") for node in self.functions.nodes["values"][: self.rank]]
-        self.jacobian_nodes = [row.get(k, graph.zero) for row in rows for k in range(self.dimension)]
+        rows = [graph.gradient(node, "x") for node in self.functions.nodes["values"]]
+        slopes = [row.get(k, graph.zero) for row in rows for k in range(self.dimension)]
+        self.jacobian_nodes = slopes[: self.rank * self.dimension]
+        self._label_nodes = slopes[self.rank * self.dimension :]
 
     @cached_property
     def code(self):
-        nodes = {"xi": [*self.functions.nodes["values"], *self.jacobian_nodes]}
+        nodes = {"xi": [*self.functions.nodes["values"], *self.jacobian_nodes, *self._label_nodes]}
         return self.functions.compile(nodes)
 
     @cached_property
@@ -115,8 +117,8 @@ class Combinations:
 
     @property
     def size(self) -> int:
-        """How many numbers the compiled function writes: values, labels, Jacobian row by row."""
-        return self.rank + len(self.labels) + self.rank * self.dimension
+        """How many numbers the compiled function writes: values, labels, gradients of values, of labels."""
+        return (self.rank + len(self.labels)) * (1 + self.dimension)
 
     def in_theta(self, theta: Array) -> Geometry:
         return Geometry(*_in_theta(theta, self.address, self.rank, len(self.labels)))
@@ -182,12 +184,12 @@ def _in_theta(theta, address, q, labels):
     n, d = theta.shape
     values, jacobian = np.empty((n, q)), np.empty((n, q, d))
     log_j, status = np.empty(n), np.empty(n, np.int64)
-    out, work, point = np.empty(q + labels + q * d), np.empty((q, d)), np.empty(d)
+    out, work, point = np.empty((q + labels) * (1 + d)), np.empty((q, d)), np.empty(d)
     for i in range(n):
         point[:] = theta[i]
         call_on(address, point, point, out)
         values[i] = out[:q]
-        jacobian[i] = out[q + labels :].reshape((q, d))
+        jacobian[i] = out[q + labels : q + labels + q * d].reshape((q, d))
         log_j[i] = log_volume(jacobian[i], work) if np.isfinite(out).all() else np.nan
         status[i] = _state(log_j[i])
     return values, jacobian, log_j, status
@@ -198,7 +200,8 @@ def _in_coordinates(u, table, address, q, labels):
     n, d = u.shape
     values, jacobian = np.empty((n, q)), np.empty((n, q, d))
     log_j, status = np.empty(n), np.empty(n, np.int64)
-    out, work, point, slope = np.empty(q + labels + q * d), np.empty((q, d)), np.empty(d), np.empty(d)
+    out, work = np.empty((q + labels) * (1 + d)), np.empty((q, d))
+    point, slope = np.empty(d), np.empty(d)
     for i in range(n):
         for k in range(d):
             kind = int(table[k, 7])
@@ -218,7 +221,7 @@ def _in_coordinates(u, table, address, q, labels):
 def _all_values(theta, address, q, labels):
     n, d = theta.shape
     values = np.empty((n, q + labels))
-    out, point = np.empty(q + labels + q * d), np.empty(d)
+    out, point = np.empty((q + labels) * (1 + d)), np.empty(d)
     for i in range(n):
         point[:] = theta[i]
         call_on(address, point, point, out)

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from equifinal.compiled import compiled
 from equifinal.errors import IdentifiabilityError
-from equifinal.fibre.chart import ACCURACY, Array, Roots, RootStatus, inside, matches, refine
+from equifinal.fibre.chart import ACCURACY, CERTAIN, Array, Roots, RootStatus, inside, matches, refine
 from equifinal.fibre.combinations import Combinations
 
 Complex = NDArray[np.complex128]
@@ -223,7 +223,8 @@ class GeneralChart:
             candidates[within] = self.complex_roots(free[within], rows)
         lost = within & ~np.isfinite(candidates).all(axis=(1, 2))
         own = np.abs(candidates) + 1e-3 * self.scale
-        real = np.all(np.abs(candidates.imag) <= REAL * own, axis=2)
+        slant = np.max(np.abs(candidates.imag) / own, axis=2, initial=0.0)
+        real = slant <= REAL
         points = candidates.real.copy()
         points[:, :, self.free] = free[:, None]
         solved = _polish(
@@ -238,6 +239,7 @@ class GeneralChart:
             wanted,
         )
         found = Roots(*solved)
+        found.status[((slant > REAL) & (slant <= DISTINCT)).any(axis=1)] = RootStatus.UNRESOLVED
         found.status[lost] = RootStatus.INCOMPLETE
         return found
 
@@ -267,8 +269,8 @@ def _polish(candidates, real, dependent, bounds, address, q, labels, c, wanted):
     theta = np.full((n, most, d), np.nan)
     log_det = np.full((n, most), np.nan)
     count, status = np.zeros(n, np.int64), np.zeros(n, np.int64)
-    point, trial, out = np.empty(d), np.empty(d), np.empty(q + labels + q * d)
-    matrix, pivots, delta = np.empty((q, q)), np.empty(q, np.int64), np.empty(q)
+    point, trial, out = np.empty(d), np.empty(d), np.empty((q + labels) * (1 + d))
+    matrix, pivots, delta, scale = np.empty((q, q)), np.empty(q, np.int64), np.empty(q), np.empty(q)
     for i in range(n):
         own = c[min(i, c.shape[0] - 1)]
         labelled = wanted[min(i, wanted.shape[0] - 1)]
@@ -276,10 +278,14 @@ def _polish(candidates, real, dependent, bounds, address, q, labels, c, wanted):
             if not real[i, j]:
                 continue
             point[:] = candidates[i, j]
-            error, log = refine(point, trial, own, address, q, labels, dependent, out, matrix, pivots, delta)
-            if not error <= ACCURACY or log == -np.inf:
+            error, log, unsure = refine(
+                point, trial, own, address, q, labels, dependent, out, matrix, pivots, delta, scale
+            )
+            if not error <= ACCURACY or log == -np.inf or unsure > CERTAIN:
                 status[i] = 1
-            elif inside(point, bounds, dependent) and matches(out, labelled, q, labels):
+            elif inside(point, bounds, dependent) and matches(
+                out, labelled, q, labels, point, dependent, error, matrix, pivots, delta, scale
+            ):
                 theta[i, count[i]] = point
                 log_det[i, count[i]] = log
                 count[i] += 1

@@ -30,12 +30,12 @@ class Support(NamedTuple):
     """Intervals of theta_I for each of n values of c.
 
     ``intervals`` is (n, most, 2), of which the first ``found`` are intervals, ascending, and the rest NaN. Where
-    ``exact`` is false they are too wide: the whole range that the prior allows.
+    ``exact`` is false they may be too wide, never too narrow.
     """
 
     intervals: Array
     found: NDArray[np.int64]
-    exact: bool
+    exact: NDArray[np.bool_]
 
 
 class Events:
@@ -73,8 +73,8 @@ class Events:
         self._sizes = np.array([size for _, size, _ in rows], np.int64)
         self._bounds = np.array([b for _, _, b in rows], float)
 
-    def positions(self, c: Array, lower: float, upper: float) -> tuple[Array, NDArray[np.int64]]:
-        """Candidates for ends of intervals in (lower, upper), ascending: (n, most), and how many."""
+    def positions(self, c: Array, lower: float, upper: float) -> tuple[Array, NDArray[np.int64], NDArray[np.bool_]]:
+        """Candidates for ends of intervals in (lower, upper), ascending: (n, most), how many, and any doubt."""
         return _positions(self._addresses, self._sizes, self._bounds, c, lower, upper)
 
 
@@ -86,8 +86,8 @@ def support(
     lower, upper = bounds
     if events is None:
         whole = np.tile(np.array([[lower, upper]], float), (n, 1, 1))
-        return Support(whole, np.ones(n, np.int64), False)
-    inner, count = events.positions(c, lower, upper)
+        return Support(whole, np.ones(n, np.int64), np.zeros(n, bool))
+    inner, count, doubtful = events.positions(c, lower, upper)
     ends = np.full((n, inner.shape[1] + 2), upper)
     ends[:, 0] = lower
     ends[:, 1:-1] = np.where(np.isnan(inner), upper, inner)
@@ -97,9 +97,12 @@ def support(
     inside = np.zeros((n, pieces), bool)
     at = np.nonzero(real & (ends[:, :-1] < ends[:, 1:]))
     wanted = None if labels is None else labels[at[0]] if len(labels) == n else labels
-    inside[at] = chart.roots(middle[at][:, None], c[at[0]], wanted).found > 0
+    roots = chart.roots(middle[at][:, None], c[at[0]], wanted)
+    inside[at] = (roots.found > 0) | (roots.status != 0)  # in doubt, inside
+    exact = ~doubtful
+    exact[at[0][roots.status != 0]] = False
     intervals, found = _merged(ends, inside)
-    return Support(intervals, found, True)
+    return Support(intervals, found, exact)
 
 
 def _between(left: Array, right: Array, table: Array) -> Array:
@@ -143,7 +146,8 @@ def _positions(addresses, sizes, bounds, c, lower, upper):
     for e in range(sizes.shape[0]):
         widest = max(widest, sizes[e])
         total += sizes[e] - 1
-    positions, count = np.full((n, total), np.nan), np.zeros(n, np.int64)
+    positions, count, doubtful = np.full((n, total), np.nan), np.zeros(n, np.int64), np.zeros(n, np.bool_)
+    none = np.zeros(widest + 1)
     arguments, coefficients = np.empty(q + 1), np.empty(widest + 1)
     roots, work = np.empty(widest + 2), np.empty((2, widest + 3))
     for i in range(n):
@@ -151,11 +155,13 @@ def _positions(addresses, sizes, bounds, c, lower, upper):
         for e in range(addresses.shape[0]):
             arguments[q] = bounds[e]
             call_on(addresses[e], arguments, arguments, coefficients)
-            for k in range(real_roots(coefficients, sizes[e] - 1, lower, upper, roots, work)):
+            number, unclear = real_roots(coefficients, none, sizes[e] - 1, lower, upper, roots, work)
+            doubtful[i] = doubtful[i] or unclear
+            for k in range(number):
                 positions[i, count[i]] = roots[k] + 0.0  # no -0
                 count[i] += 1
         positions[i, : count[i]].sort()
-    return positions, count
+    return positions, count, doubtful
 
 
 def events_of(form: Triangular | None, free: str, bounds: Array) -> Events | None:
