@@ -264,11 +264,14 @@ def test_equivalents(tmp_path: Path, command: Callable[..., Done]) -> None:
     [
         (["--at", "gama=1"], "did you mean 'gamma'"),
         (["--at", "gamma=7"], "outside its prior's support"),
-        (["--at", "gamma=nan"], "outside its prior's support"),
+        (["--at", "gamma=nan"], "must be a finite number"),
         (["-n", "0"], "positive whole number"),
         (["--plot", "figure.bmp"], "must end in .png, .svg, .pdf"),
         (["--combination", "beta/rho"], "not constant"),
-        (["--combination", "__import__('os')"], "line 1"),
+        (["--combination", "__import__('os')"], "combination '__import__('os')': line 1"),
+        (["--seed", "-1"], "seed must be"),
+        (["--times", "0"], "times must be finite"),
+        (["--plot", "a.png", "--no-plot"], "contradict"),
     ],
 )
 def test_equivalents_refuses(arguments: list[str], message: str, command: Callable[..., Done]) -> None:
@@ -280,7 +283,7 @@ def test_equivalents_refuses(arguments: list[str], message: str, command: Callab
 
 def test_equivalents_of_an_identifiable_model(command: Callable[..., Done]) -> None:
     done = command("equivalents", "influenza", "--no-plot")
-    assert "No other parameters inside the priors' support give this output." in done.stdout
+    assert "There are no other parameters inside the priors' support with the same output." in done.stdout
 
 
 def test_simulated_increments_can_be_read_back(tmp_path: Path, command: Callable[..., Done]) -> None:

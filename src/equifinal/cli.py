@@ -248,28 +248,38 @@ def equivalents(
 ) -> None:
     """Other parameters with the same output as those given (left out: prior's median), and the proof by simulation."""
     from equifinal import same_output, simulation_table
+    from equifinal.errors import DataError
     from equifinal.examples import find_problem
     from equifinal.io.toml import load
+    from equifinal.plots import style
     from equifinal.wording import equivalents_page
 
-    loaded = load(find_problem(problem), data=not times)
+    if no_plot and plot:
+        raise DataError("--plot and --no-plot contradict each other")
+    path = find_problem(problem)
+    asked = simulation_table.read_times(times)
+    try:
+        loaded = load(path)
+    except DataError:
+        if asked is None:
+            raise
+        loaded = load(path, data=False)  # with times given, the data need not be there yet
     figure = plot or Path(f"{loaded.name}-equivalents.png")
     if not no_plot:
-        from equifinal.plots import style
-
         style.check_path(figure)
+    same_output.require_priors(loaded)
     values, assumed = simulation_table.read_values(loaded, at or [])
-    if assumed:
-        print("at the prior's median: " + ", ".join(f"{k} = {v:.6g}" for k, v in assumed.items()), file=sys.stderr)
     found = same_output.equivalents(
         loaded,
         values,
         number,
         combinations=combination or (),
-        times=simulation_table.read_times(times),
+        times=asked,
         seed=seed,
         time_limit=time_limit,
     )
+    if assumed:
+        print("at the prior's median: " + ", ".join(f"{k} = {v:.6g}" for k, v in assumed.items()), file=sys.stderr)
     if as_json:
         _print_json(found.to_json())
     else:

@@ -21,7 +21,7 @@ from equifinal.algebra.residues import BadPrime
 from equifinal.errors import IdentifiabilityError, did_you_mean
 from equifinal.expression import Expression, names, to_text
 from equifinal.model import Model
-from equifinal.parser import parse_expression
+from equifinal.parser import parsed_combination
 
 
 def require_constant_output(
@@ -49,7 +49,7 @@ def require_constant_output(
     """
     experiments = (models,) if isinstance(models, Model) else tuple(models)
     theta = tuple(dict.fromkeys(name for model in experiments for name in model.parameters))
-    functions = [parse_expression(c) if isinstance(c, str) else c for c in combinations]
+    functions = [parsed_combination(c) for c in combinations]
     constants = _constants(experiments, functions, theta)
     rng, deadline = random.Random(seed), Deadline(time_limit)
     try:

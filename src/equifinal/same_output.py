@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equifinal.constancy import require_constant_output
-from equifinal.errors import DataError
+from equifinal.errors import DataError, SolverError
 from equifinal.expression import Name, to_text
 from equifinal.fibre import Fibre
 from equifinal.identifiability import analyse
-from equifinal.predict import Trajectory, simulate
+from equifinal.predict import Trajectory, checked_values, simulate
 from equifinal.problem import Problem, SolverSettings
 
 Array = NDArray[np.float64]
@@ -39,6 +39,14 @@ class Equivalents:
         For each vector, the trajectories of all experiments.
     differences
         For each experiment and output the largest difference from the first vector's, relative to its largest value.
+    asked
+        How many vectors were asked for.
+    certain
+        Whether all kinds of equivalents were looked for: not at special points, where there may be more.
+    by_hand
+        Whether a user gave the combinations, which may be finer than need be.
+    unsolved
+        Vectors at which the solver failed, with its reason; they are not among `theta`.
     """
 
     problem: Problem
@@ -46,6 +54,18 @@ class Equivalents:
     theta: Array
     trajectories: tuple[tuple[Trajectory, ...], ...]
     differences: Mapping[tuple[str, str], float]
+    asked: int
+    certain: bool
+    by_hand: bool
+    unsolved: tuple[tuple[Array, str], ...] = ()
+
+    def __repr__(self) -> str:
+        return f"Equivalents({len(self.theta)} vectors, largest difference {self.largest_difference:.1e})"
+
+    @property
+    def agree(self) -> bool:
+        """Whether the outputs are the same as far as the solver can tell."""
+        return self.largest_difference < 1e3 * self.tolerance
 
     @property
     def moving(self) -> NDArray[np.bool_]:
@@ -71,16 +91,24 @@ class Equivalents:
                 for e, v in zip(self.fibre.combinations.independent, self.fibre.xi(self.theta[:1])[0], strict=True)
             },
             "fibre_dimension": self.fibre.dimension,
+            "certain": self.certain,
+            "agree": self.agree,
             "largest_difference": self.largest_difference,
             "differences": [{"experiment": e, "output": y, "relative": v} for (e, y), v in self.differences.items()],
         }
 
 
-def fibre_of(problem: Problem, combinations: Sequence[str] = (), *, time_limit: float = 60.0, seed: int = 0) -> Fibre:
-    """The fibre of a problem, by analysis, or by combinations that a user gives, once these are checked."""
+def require_priors(problem: Problem) -> None:
     missing = [name for name in problem.parameters if name not in problem.priors]
     if missing:
-        raise DataError(f"a prior is needed for {', '.join(missing)}: the fibre is shown inside the priors' support")
+        raise DataError(
+            f"a prior is needed for {', '.join(missing)}: equivalents are looked for inside the priors' support"
+        )
+
+
+def fibre_of(problem: Problem, combinations: Sequence[str] = (), *, time_limit: float = 60.0, seed: int = 0) -> Fibre:
+    """The fibre of a problem, by analysis, or by combinations that a user gives, once these are checked."""
+    require_priors(problem)
     models = [e.model for e in problem.experiments]
     priors = {name: problem.priors[name] for name in problem.parameters}
     if not combinations:
@@ -114,13 +142,37 @@ def equivalents(
     times
         When to compare the outputs; by default over the span of the data.
     """
-    fibre = fibre_of(problem, combinations, time_limit=time_limit, seed=seed)
-    values = {name: float(prior.quantile(0.5)) for name, prior in fibre.priors.items()} | dict(at or {})
-    theta = fibre.equivalents(np.array([values[name] for name in fibre.names]), n, seed=seed)
-    careful = replace(problem, solver=SolverSettings(**SOLVER, method=problem.solver.method))
+    if not isinstance(problem, Problem):
+        raise DataError(f"equivalents needs a Problem, such as equifinal.load(FILE) gives, not {problem!r:.60}")
+    if not isinstance(at or {}, Mapping):
+        raise DataError("'at' must map names of parameters to numbers")
+    given = checked_values(problem, at or {})
     grid = _grid(problem, times)
-    found = tuple(tuple(simulate(careful, _named(fibre.names, row), times=grid)) for row in theta)
-    return Equivalents(problem, fibre, theta, found, _differences(found))
+    fibre = fibre_of(problem, combinations, time_limit=time_limit, seed=seed)
+    values = {name: float(prior.quantile(0.5)) for name, prior in fibre.priors.items()} | given
+    found = fibre.search(np.array([values[name] for name in fibre.names]), n, seed=seed)
+    solver = SolverSettings(**SOLVER, method=problem.solver.method)
+    careful = replace(problem, solver=solver)
+    solved, curves, unsolved = [], [], []
+    for row in found.theta:
+        try:
+            curves.append(tuple(simulate(careful, _named(fibre.names, row), times=grid)))
+            solved.append(row)
+        except SolverError as error:
+            if not solved:
+                raise SolverError(f"at the given parameters: {error}") from None
+            unsolved.append((row, str(error)))
+    return Equivalents(
+        problem,
+        fibre,
+        np.array(solved),
+        tuple(curves),
+        _differences(curves),
+        asked=n,
+        certain=found.certain,
+        by_hand=bool(combinations),
+        unsolved=tuple(unsolved),
+    )
 
 
 def _named(names: Sequence[str], row: Array) -> dict[str, float]:
@@ -128,10 +180,14 @@ def _named(names: Sequence[str], row: Array) -> dict[str, float]:
 
 
 def _grid(problem: Problem, times: Sequence[float] | Array | None) -> Array:
-    asked = [np.asarray(times, float)] if times is not None else [e.times() for e in problem.experiments]
-    every = np.unique(np.concatenate(asked)) if asked else np.empty(0)
-    if not every.size:
-        raise DataError("there are no data, so the times to compare the outputs at must be given")
+    if times is None:
+        every = np.unique(np.concatenate([e.times() for e in problem.experiments]))
+        if not every.size:
+            raise DataError("there are no data, so the times to compare the outputs at must be given (--times 0:10:1)")
+    else:
+        every = np.unique(np.atleast_1d(np.asarray(times, float)))
+    if not every.size or not np.isfinite(every).all() or every[0] < 0 or every[-1] == 0:
+        raise DataError("times must be finite numbers, not negative and not all zero; the model starts at time 0")
     return np.unique(np.concatenate([np.linspace(0.0, every[-1], CURVE), every]))
 
 

@@ -304,7 +304,7 @@ def test_noise_parameters_stand_for_themselves():
 @pytest.mark.parametrize(
     ("theta", "n", "message"),
     [
-        ([0.5], 3, "2 numbers"),
+        ([0.5], 3, "2 numbers .a, b. a row"),
         ([0.5, 2.0], 3, "outside its prior"),
         ([0.5, np.nan], 3, "outside its prior"),
         ([0.5, 0.5], 0, "positive whole number"),

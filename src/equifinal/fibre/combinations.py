@@ -120,14 +120,15 @@ class Combinations:
         """How many numbers the compiled function writes: values, labels, gradients of values, of labels."""
         return (self.rank + len(self.labels)) * (1 + self.dimension)
 
-    def in_theta(self, theta: Array) -> Geometry:
-        return Geometry(*_in_theta(theta, self.address, self.rank, len(self.labels)))
+    def in_theta(self, theta: Array, spread: Array) -> Geometry:
+        """`spread` says what a typical change of each coordinate is, so that rank does not depend on units."""
+        return Geometry(*_in_theta(theta, spread, self.address, self.rank, len(self.labels)))
 
-    def in_coordinates(self, u: Array, table: Array) -> Geometry:
-        return Geometry(*_in_coordinates(u, table, self.address, self.rank, len(self.labels)))
+    def in_coordinates(self, u: Array, table: Array, spread: Array) -> Geometry:
+        return Geometry(*_in_coordinates(u, table, spread, self.address, self.rank, len(self.labels)))
 
-    def project(self, u: Array, v: Array, table: Array) -> Projection:
-        return Projection(*_project(u, v, table, self.address, self.rank, len(self.labels)))
+    def project(self, u: Array, v: Array, table: Array, spread: Array) -> Projection:
+        return Projection(*_project(u, v, table, spread, self.address, self.rank, len(self.labels)))
 
     def all_values(self, theta: Array) -> Array:
         """Values of the independent functions, then of the labels."""
@@ -135,10 +136,10 @@ class Combinations:
 
 
 @compiled
-def log_volume(jacobian: Array, work: Array) -> float:
+def log_volume(jacobian: Array, work: Array, least: float = 1e-12) -> float:
     """log sqrt(det A A^T) for a (q, d) matrix by Gram-Schmidt on scaled rows; -inf if rows are dependent.
 
-    The orthonormal rows stay in `work`.
+    They are if the sine of the angle between one and those before is below `least`. Orthonormal rows stay in `work`.
     """
     q, d = jacobian.shape
     total = 0.0
@@ -164,12 +165,23 @@ def log_volume(jacobian: Array, work: Array) -> float:
         after = 0.0
         for k in range(d):
             after += work[i, k] ** 2
-        if not after > 1e-24 * before:  # the sine of the angle is below 1e-12
+        if not after > least**2 * before:
             return -np.inf
         for k in range(d):
             work[i, k] /= math.sqrt(after)
         total += math.log(size) + 0.5 * math.log(after)
     return total
+
+
+@compiled
+def _judged_volume(jacobian, spread, scaled, work):
+    """log J; its rank is judged with every column in units of its coordinate's spread."""
+    q, d = jacobian.shape
+    for j in range(q):
+        for k in range(d):
+            scaled[j, k] = jacobian[j, k] * spread[k]
+    judged = log_volume(scaled, work)
+    return log_volume(jacobian, work, 0.0) if math.isfinite(judged) else judged
 
 
 @compiled
@@ -180,27 +192,28 @@ def _state(log_j: float) -> int:
 
 
 @compiled
-def _in_theta(theta, address, q, labels):
+def _in_theta(theta, spread, address, q, labels):
     n, d = theta.shape
     values, jacobian = np.empty((n, q)), np.empty((n, q, d))
     log_j, status = np.empty(n), np.empty(n, np.int64)
     out, work, point = np.empty((q + labels) * (1 + d)), np.empty((q, d)), np.empty(d)
+    scaled = np.empty((q, d))
     for i in range(n):
         point[:] = theta[i]
         call_on(address, point, point, out)
         values[i] = out[:q]
         jacobian[i] = out[q + labels : q + labels + q * d].reshape((q, d))
-        log_j[i] = log_volume(jacobian[i], work) if np.isfinite(out).all() else np.nan
+        log_j[i] = _judged_volume(jacobian[i], spread, scaled, work) if np.isfinite(out).all() else np.nan
         status[i] = _state(log_j[i])
     return values, jacobian, log_j, status
 
 
 @compiled
-def _in_coordinates(u, table, address, q, labels):
+def _in_coordinates(u, table, spread, address, q, labels):
     n, d = u.shape
     values, jacobian = np.empty((n, q)), np.empty((n, q, d))
     log_j, status = np.empty(n), np.empty(n, np.int64)
-    out, work = np.empty((q + labels) * (1 + d)), np.empty((q, d))
+    out, work, scaled = np.empty((q + labels) * (1 + d)), np.empty((q, d)), np.empty((q, d))
     point, slope = np.empty(d), np.empty(d)
     for i in range(n):
         for k in range(d):
@@ -212,7 +225,7 @@ def _in_coordinates(u, table, address, q, labels):
         for j in range(q):
             for k in range(d):
                 jacobian[i, j, k] = out[q + labels + j * d + k] * slope[k]
-        log_j[i] = log_volume(jacobian[i], work) if np.isfinite(out).all() else np.nan
+        log_j[i] = _judged_volume(jacobian[i], spread, scaled, work) if np.isfinite(out).all() else np.nan
         status[i] = _state(log_j[i])
     return values, jacobian, log_j, status
 
@@ -230,15 +243,15 @@ def _all_values(theta, address, q, labels):
 
 
 @compiled
-def _project(u, v, table, address, q, labels):
+def _project(u, v, table, spread, address, q, labels):
     n, d = u.shape
-    _, jacobian, _, status = _in_coordinates(u, table, address, q, labels)
+    _, jacobian, _, status = _in_coordinates(u, table, spread, address, q, labels)
     tangent, normal = np.full((n, d), np.nan), np.full((n, d), np.nan)
     basis = np.empty((q, d))
     for i in range(n):
         if status[i] != 0:
             continue
-        log_volume(jacobian[i], basis)  # leaves an orthonormal basis of the normal space
+        log_volume(jacobian[i], basis, 0.0)  # leaves an orthonormal basis of the normal space
         normal[i] = 0.0
         for j in range(q):
             along = 0.0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,19 +16,33 @@ TRIES = 4096  # random points of theta_I
 WALKERS, STEPS, SHRINKS = 64, 60, 14  # of the walk that is used where few of them meet the fibre
 
 
-def equivalents(fibre: Fibre, theta: Array, n: int, rng: np.random.Generator) -> Array:
+class Equivalent(NamedTuple):
+    """Parameter vectors with the same output, one a row, and whether the fibre was seen clearly.
+
+    It is not at special points, at which combinations are dependent or roots meet: there may be more than was found.
+    """
+
+    theta: Array
+    certain: bool
+
+
+def equivalents(fibre: Fibre, theta: Array, n: int, rng: np.random.Generator) -> Equivalent:
     """`theta` first, then others of its fibre, each as far as possible from those before it.
 
     Distances are measured in prior probability: between the distribution functions of each parameter.
     """
     c, labels = fibre.xi(theta), fibre.labels(theta) if fibre.combinations.labels else None
+    here = fibre.roots(theta[:, fibre.chart.free], c, labels)
+    away = np.abs(here.theta[0, : here.found[0]] - theta).max(axis=1, initial=0.0)
+    certain = fibre.geometry(theta).status[0] == 0 and here.status[0] == 0
+    certain = certain and bool((away < 1e-6 * np.abs(theta).max()).any())
     if fibre.dimension == 0:
         cloud = _points(fibre, np.empty((1, 0)), c, labels)
     elif fibre.dimension == 1:
         cloud = _on_curve(fibre, c, labels, n)
     else:
         cloud = _on_surface(fibre, theta, c, labels, n, rng)
-    return _spread(fibre, theta, cloud, n)
+    return Equivalent(_spread(fibre, theta, cloud, n), certain)
 
 
 def _points(fibre: Fibre, free: Array, c: Array, labels: Array | None) -> Array:

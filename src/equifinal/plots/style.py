@@ -45,6 +45,19 @@ def short(value: float) -> str:
     return f"{value:.3g}"
 
 
+def shortened(name: str, most: int = 22) -> str:
+    return name if len(name) <= most else name[: most - 1] + "\N{HORIZONTAL ELLIPSIS}"
+
+
+def colours(n: int) -> list[Any]:
+    """As many colours as are needed, the first few easy to tell apart."""
+    if n <= len(COLOURS):
+        return list(COLOURS[:n])
+    from matplotlib import colormaps
+
+    return [colormaps["viridis"](k / (n - 1)) for k in range(n)]
+
+
 def check_path(path: Path) -> None:
     """Refuse a name whose ending is no format, before any work is done."""
     if path.suffix.lower() not in FORMATS:
