@@ -179,7 +179,6 @@ COLUMNS = 7  # vectors side by side; more go below
 def equivalents_page(found: Equivalents) -> Any:
     """Parameter vectors with the same output for a terminal: a table, what stays, and by how little outputs differ."""
     from rich.console import Group
-    from rich.padding import Padding
     from rich.table import Table
     from rich.text import Text
 
@@ -197,7 +196,7 @@ def equivalents_page(found: Equivalents) -> Any:
         parts += [Text(), table]
     values = fibre.xi(found.theta[:1])[0]
     kept = [
-        Padding(Text(f"{to_text(e)} = {value:.6g}"), (0, 0, 0, 2))
+        Text(f"  {to_text(e)} = {value:.6g}")
         for e, value in zip(fibre.combinations.independent, values, strict=True)
         if n > 1 and to_text(e) not in fibre.names
     ]

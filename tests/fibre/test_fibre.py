@@ -224,6 +224,96 @@ def test_ratios_of_volume_on_a_fibre_do_not_depend_on_how_it_is_written():
     np.testing.assert_allclose(first - first[0], second - second[0], rtol=1e-9, atol=1e-9)
 
 
+# --- roots that are easy to lose ---
+
+SYMMETRIC = ["a + b + c", "a*b + b*c + a*c", "a*b*c"]
+
+
+def loguniform(lower: float, upper: float) -> Prior:
+    return Prior("loguniform", lower=lower, upper=upper)
+
+
+@pytest.mark.parametrize(
+    ("functions", "priors"),
+    [
+        # elimination cancels nine digits between exchangeable parameters of different size
+        ([*SYMMETRIC, "d*e"], {"a": (1e-5, 1e-3), "b": (0.1, 10), "c": (1e3, 1e5), "d": (0.5, 2), "e": (0.5, 2)}),
+        (["a + b", "a*b"], {"a": (1e5, 1e7), "b": (1e-7, 1e-5)}),
+        # squares of coefficients overflow
+        (["a^2*b^20 + a*b^3", "b"], {"a": (0.1, 10), "b": (1e8, 1e10)}),
+        # denominators vanish at a point that solves the equations without them
+        (["v*x^2/(k^2 + x^2)", "v*x/(k + x)", "v + k"], {"v": (0.5, 2), "k": (0.5, 2), "x": (0.5, 2)}),
+        (["a^5/b^7", "b^3/c^4"], {"a": (1e-8, 1e-4), "b": (1e4, 1e8), "c": (0.1, 10)}),
+    ],
+)
+def test_every_point_is_found_again_on_any_scale(functions, priors):
+    fibre = Fibre(functions, {name: loguniform(*bounds) for name, bounds in priors.items()})
+    assert fibre.chart.most == fibre.chart.degree
+    rng = np.random.default_rng(0)
+    theta = np.column_stack([p.quantile(rng.random(3000)) for p in fibre.priors.values()])
+    roots = fibre.roots(theta[:, fibre.chart.free], fibre.xi(theta))
+    away = np.where(np.isnan(roots.theta), np.inf, np.abs(roots.theta / theta[:, None] - 1)).max(axis=2).min(axis=1)
+    assert (roots.status == 0).mean() > 0.999
+    assert away[roots.status == 0].max() < 1e-5
+
+
+def test_what_is_lost_is_said():
+    """Ten orders of magnitude between exchangeable parameters are too many; no root may vanish without a status."""
+    fibre = Fibre(
+        SYMMETRIC, {n: Prior("lognormal", meanlog=m, sdlog=1) for n, m in zip("abc", (-14, 0, 14), strict=True)}
+    )
+    rng = np.random.default_rng(0)
+    theta = np.column_stack([p.quantile(rng.random(5000)) for p in fibre.priors.values()])
+    roots = fibre.roots(np.empty((5000, 0)), fibre.xi(theta))
+    away = np.where(np.isnan(roots.theta), np.inf, np.abs(roots.theta / theta[:, None] - 1)).max(axis=2).min(axis=1)
+    assert (away[roots.status == 0] < 1e-3).all()
+    assert (roots.status != 0).any()
+
+
+@pytest.mark.parametrize(
+    ("functions", "theta", "expected"),
+    [
+        (["a^2", "b", "a^3 + 1000000000*b"], [1.3, 1.1], [[1.3, 1.1]]),  # a small part of a large label
+        (["a^2", "b^2", "c", "a*b*(a - b*c)"], [0.3, 0.1, 3.0], [[0.3, 0.1, 3.0], [-0.3, -0.1, 3.0]]),  # a label of 0
+    ],
+)
+def test_labels_are_compared_as_closely_as_rounding_allows(functions, theta, expected):
+    fibre = Fibre(functions, box(**dict.fromkeys("abc"[: len(theta)], (-4.0, 4.0))))
+    np.testing.assert_allclose(fibre.equivalents(theta), expected)
+
+
+def test_rank_does_not_depend_on_units():
+    priors = {"b": Prior("normal", mean=1e-9, sd=1e-10), "N": Prior("normal", mean=1e6, sd=1e4)}
+    fibre = Fibre(["b*N", "b*(N - 100000)"], priors)
+    theta = np.array([[1.1e-9, 1.01e6]])
+    assert fibre.geometry(theta).status[0] == PointStatus.OK
+    assert fibre.geometry_in_coordinates(fibre.to_coordinates(theta)).status[0] == PointStatus.OK
+
+
+def test_special_points_are_said_to_be_special():
+    fibre = Fibre(["x + y", "x*y"], box(x=(0, 2), y=(0, 2)))
+    with pytest.warns(UserWarning, match="special point"):
+        fibre.equivalents([1.0, 1.0])
+
+
+def test_wrong_shapes_are_refused(si):
+    for call in (si.xi, si.geometry, si.log_prior, si.to_theta, si.geometry_in_coordinates, si.labels):
+        with pytest.raises(IdentifiabilityError, match="must hold 4 numbers"):
+            call([1.0, 2.0, 3.0])
+    c = si.xi(SI_TRUTH)
+    with pytest.raises(IdentifiabilityError, match="theta_I must hold 1 numbers"):
+        si.roots(np.ones((2, 2)), c)
+    with pytest.raises(IdentifiabilityError, match="c must hold 3 numbers"):
+        si.roots(np.ones((2, 1)), np.ones(1))
+    with pytest.raises(IdentifiabilityError, match="one row, or 3"):
+        si.roots(np.ones((3, 1)), np.ones((2, 3)))
+
+
+def test_a_name_is_a_parameter_or_a_constant():
+    with pytest.raises(IdentifiabilityError, match="both as a constant and as a parameter"):
+        Fibre(["a*b"], box(a=(0, 1), b=(0, 1)), constants={"a": 3})
+
+
 # --- partitions ---
 
 

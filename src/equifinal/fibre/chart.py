@@ -30,7 +30,7 @@ Integers = NDArray[np.int64]
 
 RATIONAL, POLYNOMIAL = 0, 1
 ACCURACY = 1e-9  # of xi = c, relative, that every root must reach
-CERTAIN = 1e-6  # relative uncertainty of a root that is still one
+CERTAIN = 1e-4  # relative uncertainty of a root, from rounding in c, beyond which the status says so
 _EPS = 2.220446049250313e-16
 
 
@@ -45,7 +45,7 @@ class RootStatus(IntEnum):
     def message(self) -> str:
         return (
             "all roots were found",
-            "a root could not be refined: two roots nearly meet there, or numbers are too large or small",
+            "a root is uncertain or may be lost: roots nearly meet there, or numbers are too large or small",
             "fewer complex roots were found than there are",
         )[self]
 
@@ -449,7 +449,7 @@ def _solve(blocks, targets, free_at, dependent, bounds, address, size, q, labels
                 error, log, unsure = refine(
                     point, trial, own, address, q, labels, dependent, out, matrix, pivots, delta, scale
                 )
-                if error <= ACCURACY and log > -np.inf and unsure <= CERTAIN:
+                if error <= ACCURACY and log > -np.inf:
                     fits = inside(point, bounds, dependent) and matches(
                         out, labelled, q, labels, point, dependent, error, matrix, pivots, delta, scale
                     )
@@ -457,6 +457,8 @@ def _solve(blocks, targets, free_at, dependent, bounds, address, size, q, labels
                         theta[i, count[i]] = point
                         log_det[i, count[i]] = log
                         count[i] += 1
+                        if unsure > CERTAIN:
+                            status[i] = 1
                     elif fits and exact:
                         status[i] = 1  # two became one: another may have been lost
                 elif exact and _near(start, shift, bounds, dependent):

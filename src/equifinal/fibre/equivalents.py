@@ -47,7 +47,8 @@ def equivalents(fibre: Fibre, theta: Array, n: int, rng: np.random.Generator) ->
 
 def _points(fibre: Fibre, free: Array, c: Array, labels: Array | None) -> Array:
     roots = fibre.roots(free, c, labels)
-    return roots.theta[np.arange(roots.theta.shape[1]) < roots.found[:, None]]
+    clear = roots.status[:, None] == 0
+    return roots.theta[clear & (np.arange(roots.theta.shape[1]) < roots.found[:, None])]
 
 
 def _probability(fibre: Fibre, theta: Array) -> Array:

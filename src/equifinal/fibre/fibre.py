@@ -409,7 +409,8 @@ def _conditioning(found: Geometry) -> float:
     fine = found.status == 0
     if not fine.any():
         return -np.inf
-    lengths = np.log(np.linalg.norm(found.jacobian[fine], axis=2)).sum(axis=1)
+    largest = np.abs(found.jacobian[fine]).max(axis=2)
+    lengths = np.log(largest * np.linalg.norm(found.jacobian[fine] / largest[..., None], axis=2)).sum(axis=1)
     return float(np.mean(found.log_volume[fine] - lengths))
 
 

@@ -283,8 +283,11 @@ def _polish(candidates, real, dependent, bounds, address, q, labels, c, wanted):
             )
             if not error <= ACCURACY or log == -np.inf or unsure > CERTAIN:
                 status[i] = 1
-            elif inside(point, bounds, dependent) and matches(
-                out, labelled, q, labels, point, dependent, error, matrix, pivots, delta, scale
+            if (
+                error <= ACCURACY
+                and log > -np.inf
+                and inside(point, bounds, dependent)
+                and matches(out, labelled, q, labels, point, dependent, error, matrix, pivots, delta, scale)
             ):
                 theta[i, count[i]] = point
                 log_det[i, count[i]] = log

@@ -26,7 +26,8 @@ def tangent_bases(jacobian: Array) -> Array:
     n, q, d = jacobian.shape
     if q == 0:
         return np.broadcast_to(np.eye(d), (n, d, d)).copy()
-    rows = jacobian / np.linalg.norm(jacobian, axis=2, keepdims=True)
+    rows = jacobian / np.abs(jacobian).max(axis=2, keepdims=True)  # first, or squares may overflow
+    rows /= np.linalg.norm(rows, axis=2, keepdims=True)
     q_full = np.linalg.qr(np.swapaxes(rows, 1, 2), mode="complete")[0]
     return q_full[:, :, q:]
 
