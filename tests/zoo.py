@@ -147,6 +147,14 @@ ZOO = [
         "V'' + (c+e)*V' + c*e*V = p*k*T*V gives p, the sum and the product; V'(0) = p*U_0 - c*V_0",
         degree=2,
     ),
+    Known(
+        "Hill and Michaelis-Menten rates of one substrate",
+        "x' = -v*s^2/(k^2 + s^2)*x; y' = -v*s/(k + s)*y; z' = -(v + k)*z",
+        "x y z",
+        "v + k, v*s/(k + s), v*s^2/(k^2 + s^2), x_0, y_0, z_0",
+        "three rates; the equations without denominators have k = s = 0 as a solution besides, where they are 0/0",
+        degree=2,
+    ),
     # --- ecology ---
     Known("Lotka-Volterra, prey observed", LV, "x", "a, c, d, x_0, b*z_0", "z scales against b"),
     Known("Lotka-Volterra, both observed", LV, "x z", "a, b, c, d, x_0, z_0", "linear regression"),
