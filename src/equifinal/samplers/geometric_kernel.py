@@ -131,7 +131,10 @@ def move_along(rules, place, space, weights, v, prior, eps, steps):
 
 @compiled
 def sweep(rules, place, space, weights, position, prior, eps, steps, normals, uniforms, acceptance, counts):
-    """Moves along the fibre, in place: normals (1 + moves, chains, d), uniforms (chains, 1 + 2 moves), the first spared."""
+    """Moves along the fibre, in place: normals (1 + moves, chains, d), uniforms (chains, 1 + 2 moves), first unused.
+
+    Moves that fail, leave the support or change branches are rejected, and counted by their status.
+    """
     rules, place, space = uncounted(rules), uncounted(place), uncounted(space)
     for i in range(len(position)):
         v, u = uncounted((space.start, position[i]))
@@ -158,7 +161,7 @@ def sweep(rules, place, space, weights, position, prior, eps, steps, normals, un
 
 @compiled
 def prepare(rules, place, space, transition, v):
-    """Survey v, and fill in the triangle T = D N^T, D = D(h o xi), so that D^+ = N^T T^-1; a status and log J of h o xi."""
+    """Survey v, fill in the triangle T = D N^T, D = D(h o xi), so that D^+ = N^T T^-1; a status and log J of h o xi."""
     status, log_j = survey(rules, place, v)
     if status != OK:
         return status, log_j

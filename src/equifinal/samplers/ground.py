@@ -35,6 +35,7 @@ _grounds: WeakKeyDictionary[Fibre, dict[bool, Ground]] = WeakKeyDictionary()
 
 
 def ground(fibre: Fibre, scaled: bool) -> Ground:
+    """Made once for a fibre; ``scaled`` says whether coordinates are divided by the prior's spread."""
     known = _grounds.setdefault(fibre, {})
     if scaled not in known:
         quartiles = np.array([[p.quantile(0.25), p.quantile(0.75)] for p in fibre.priors.values()])
@@ -56,8 +57,9 @@ def ground(fibre: Fibre, scaled: bool) -> Ground:
 
 def _parameter(fibre: Fibre, combination: Expression) -> int:
     """Which parameter a combination is; -1 if none."""
-    known = isinstance(combination, Name) and combination.name in fibre.names
-    return fibre.names.index(combination.name) if known else -1
+    if isinstance(combination, Name) and combination.name in fibre.names:
+        return fibre.names.index(combination.name)
+    return -1
 
 
 def equipment(fibre: Fibre, scaled: bool, force: bool) -> tuple[Rules, Place, Space]:
