@@ -18,10 +18,12 @@ Only the transition needs the likelihood. Each of the three leaves the posterior
     along u -> w, across w -> u':  alpha = min(1, pi(u') q(w|u') J(u) N(p') / (pi(u) q(u'|w) J(w) N(p)))
     across u -> w, along w -> u':  alpha = min(1, pi(u') q(u|w) J(w) N(p') / (pi(u) q(w|u) J(u') N(p))).
 
-In warm-up only, the size and number of RATTLE steps, Sigma and its scale are adapted; and in its first half every other
-transition is a step of the adaptive random walk in u, which gets out of corners of the prior's support on the way from
-a far-off start. Everything is computed in v = u/s, with s the prior's spread, so that coordinates are comparable;
-h(c) = asinh(c/c_0) is logarithmic for large |c|, and the coordinate u_k where a combination is the parameter k itself.
+In warm-up only, the size and number of RATTLE steps, Sigma and its scale are adapted. Its first half is a search from a
+far-off start: the likelihood is raised to a power that grows to one, and in every other iteration there is also a step
+of the adaptive random walk in u, which gets out of corners of the prior's support.
+
+Everything is computed in v = u/s, with s the prior's spread, so that coordinates are comparable. h(c) = asinh(c/c_0) is
+logarithmic for large |c|; where a combination is the parameter k itself, it is the coordinate u_k.
 """
 
 from __future__ import annotations
@@ -30,14 +32,14 @@ import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from equifinal.errors import DataError, SamplingError, did_you_mean
 from equifinal.fibre import Fibre
-from equifinal.posterior import Posterior
+from equifinal.posterior import Evaluation, Posterior
 from equifinal.samplers import geometric_kernel as kernel
 from equifinal.samplers import random_walk, rattle, root_swap
 from equifinal.samplers.geometric_kernel import Transition, Weights
@@ -145,6 +147,7 @@ class State(NamedTuple):
     log_tangent: Array  # sd of transitions along the fibre, before log_scale
     mean: Array  # of h(c)
     covariance: Array
+    log_power: Array  # of the likelihood, at the beginning
     walk_factor: Array  # of the random walk in u that searches in warm-up, as the rest
     walk_log_scale: Array
     walk_mean: Array
@@ -203,6 +206,7 @@ def init(posterior: Posterior, positions: Array, settings: Settings, fibre: Fibr
         log_tangent=np.zeros(chains),
         mean=np.zeros((chains, q)),
         covariance=np.tile(np.diag(spread**2), (chains, 1, 1)),
+        log_power=-np.log(np.maximum(1.0, np.abs(walk.log_likelihood) / positions.shape[1])),
         walk_factor=walk.factor,
         walk_log_scale=walk.log_scale,
         walk_mean=walk.mean,
@@ -234,8 +238,36 @@ def step(
 ) -> tuple[State, Info]:
     """One iteration of every chain; adapts while ``iteration < warmup``."""
     assert fibre is not None
+    if settings.transition == "learned" and iteration < warmup // 2:
+        power = np.exp(state.log_power * (1 - iteration / (warmup // 2)))
+        raised = state._replace(log_likelihood=state.log_likelihood * power)
+        moved, info = _advance(_Raised(posterior, power), raised, rngs, settings, iteration, warmup, fibre)
+        return moved._replace(log_likelihood=moved.log_likelihood / power), info
+    return _advance(posterior, state, rngs, settings, iteration, warmup, fibre)
+
+
+class _Raised:
+    """A posterior with its likelihood raised to a power, one a chain."""
+
+    def __init__(self, posterior: Posterior, power: Array):
+        self.posterior, self.power = posterior, power
+
+    def evaluate(self, u: Array) -> Evaluation:
+        found = self.posterior.evaluate(u)
+        return found._replace(log_likelihood=found.log_likelihood * self.power)
+
+
+def _advance(
+    posterior: Posterior | _Raised,
+    state: State,
+    rngs: Sequence[np.random.Generator],
+    settings: Settings,
+    iteration: int,
+    warmup: int,
+    fibre: Fibre,
+) -> tuple[State, Info]:
     searched = None
-    if settings.transition == "learned" and iteration < warmup // 2 and iteration % 2:
+    if isinstance(posterior, _Raised) and iteration % 2:
         state, searched = _search(posterior, state, rngs, iteration)
     moves = 0 if fibre.dimension == 0 else 1 if settings.kernel == "composite" else settings.fibre_moves
     moved, info, along = _iterate(posterior, state, rngs, settings, fibre, moves)
@@ -254,7 +286,7 @@ def step(
 
 
 def _iterate(
-    posterior: Posterior,
+    posterior: Posterior | _Raised,
     state: State,
     rngs: Sequence[np.random.Generator],
     settings: Settings,
@@ -301,12 +333,12 @@ def _iterate(
 
 
 def _search(
-    posterior: Posterior, state: State, rngs: Sequence[np.random.Generator], iteration: int
+    posterior: _Raised, state: State, rngs: Sequence[np.random.Generator], iteration: int
 ) -> tuple[State, random_walk.Info]:
     """A step of the adaptive random walk."""
     own = [getattr(state, f"walk_{name}") for name in ("factor", "log_scale", "mean", "covariance")]
     walk = random_walk.State(state.position, state.log_prior, state.log_likelihood, *own)
-    walk, info = random_walk.step(posterior, walk, rngs, WALK, iteration // 2, iteration)
+    walk, info = random_walk.step(cast(Posterior, posterior), walk, rngs, WALK, iteration // 2, iteration)
     moved = state._replace(
         position=walk.position,
         log_prior=walk.log_prior,
