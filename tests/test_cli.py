@@ -249,6 +249,51 @@ def test_simulate(problem: Path, tmp_path: Path, command: Callable[..., Done]) -
     assert len(found["experiments"][0]["columns"]["y"]) == 5
 
 
+def test_equivalents(tmp_path: Path, command: Callable[..., Done]) -> None:
+    truth = [f"--at={v}" for v in ("beta=2.5e-4", "rho=0.25", "gamma=0.6", "I0=40")]
+    done = command("equivalents", "si", *truth, "-n", "4")
+    assert done.returncode == 0
+    assert "4 of the parameter vectors with the same output; all of them form a curve." in done.stdout
+    assert "beta*N - gamma" in done.stdout
+    assert (tmp_path / "si-equivalents.png").read_bytes().startswith(b"\x89PNG")
+    told = json.loads(command("equivalents", "si", *truth, "-n", "4", "--json", "--no-plot").stdout)
+    assert told["largest_difference"] < 1e-7
+    assert told["vectors"][0] == [2.5e-4, 0.25, 0.6, 40.0]
+    assert len(told["vectors"]) == 4
+    by_hand = [f"--combination={c}" for c in ("beta*N - gamma", "beta/rho", "rho*I0")]
+    done = command("equivalents", "si", *truth, *by_hand, "--times", "0:20:1", "--plot", "a/b.svg")
+    assert done.returncode == 0
+    assert (tmp_path / "a" / "b.svg").read_text().lstrip().startswith("<?xml")
+    assert "rho*I0" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--at", "gama=1"], "did you mean 'gamma'"),
+        (["--at", "gamma=7"], "outside its prior's support"),
+        (["--at", "gamma=nan"], "must be a finite number"),
+        (["-n", "0"], "positive whole number"),
+        (["--plot", "figure.bmp"], "must end in .png, .svg, .pdf"),
+        (["--combination", "beta/rho"], "not constant"),
+        (["--combination", "__import__('os')"], "combination '__import__('os')': line 1"),
+        (["--seed", "-1"], "seed must be"),
+        (["--times", "0"], "times must be finite"),
+        (["--plot", "a.png", "--no-plot"], "contradict"),
+    ],
+)
+def test_equivalents_refuses(arguments: list[str], message: str, command: Callable[..., Done]) -> None:
+    done = command("equivalents", "si", *arguments)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_equivalents_of_an_identifiable_model(command: Callable[..., Done]) -> None:
+    done = command("equivalents", "influenza", "--no-plot")
+    assert "There are no other parameters inside the priors' support with the same output." in done.stdout
+
+
 def test_simulated_increments_can_be_read_back(tmp_path: Path, command: Callable[..., Done]) -> None:
     text = (
         DECAY.replace("y = x", "y = a - x")

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from equifinal.data import Experiment, InputSeries, Observations
     from equifinal.diagnostics import advise, summarise
     from equifinal.errors import EquifinalError
+    from equifinal.fibre import Fibre
     from equifinal.identifiability import Identifiability, analyse
     from equifinal.io.toml import load
     from equifinal.model import Model
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from equifinal.prior import Prior
     from equifinal.problem import Problem
     from equifinal.result import sample
+    from equifinal.same_output import equivalents
 
 __version__ = _version("equifinal")
 
@@ -36,6 +38,8 @@ _HOMES = {
     "load": "io.toml",
     "analyse": "identifiability",
     "Identifiability": "identifiability",
+    "Fibre": "fibre",
+    "equivalents": "same_output",
     "Posterior": "posterior",
     "sample": "result",
     "simulate": "predict",
@@ -47,6 +51,7 @@ _HOMES = {
 __all__ = [
     "EquifinalError",
     "Experiment",
+    "Fibre",
     "Identifiability",
     "InputSeries",
     "Model",
@@ -57,6 +62,7 @@ __all__ = [
     "Problem",
     "advise",
     "analyse",
+    "equivalents",
     "load",
     "sample",
     "simulate",

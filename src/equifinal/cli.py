@@ -120,12 +120,15 @@ def analyse(
 
 
 def _show_analysis(name: str, found: Any) -> None:
-    from rich.console import Console
-
     from equifinal.wording import identifiability_page
 
-    console = Console() if sys.stdout.isatty() else Console(width=100)
-    console.print(identifiability_page(name, found))
+    _console().print(identifiability_page(name, found))
+
+
+def _console() -> Any:
+    from rich.console import Console
+
+    return Console() if sys.stdout.isatty() else Console(width=100)
 
 
 @app.command()
@@ -221,6 +224,71 @@ def simulate(
         _print_json({"parameters": values, "experiments": [table.to_json() for table in tables]})
     elif not out:
         print("\n".join(table.to_csv() for table in tables), end="")
+
+
+@app.command()
+def equivalents(
+    problem: ProblemArgument,
+    at: Annotated[list[str] | None, typer.Option(help="A parameter's value, as name=value; may be repeated.")] = None,
+    number: Annotated[int, typer.Option("--number", "-n", help="How many parameter vectors.")] = 6,
+    combination: Annotated[
+        list[str] | None,
+        typer.Option(help="An identifiable combination known by hand; may be repeated.", show_default="by analysis"),
+    ] = None,
+    times: Annotated[
+        str, typer.Option(help="Times as 1,2,5 or start:stop:step.", show_default="the span of the data")
+    ] = "",
+    seed: Annotated[int, typer.Option(help="Seed of the random points.")] = 0,
+    time_limit: Annotated[float, typer.Option(help="Seconds for the analysis.")] = 60.0,
+    plot: Annotated[
+        Path | None, typer.Option(help="The figure: .png, .svg or .pdf.", show_default="NAME-equivalents.png")
+    ] = None,
+    no_plot: Annotated[bool, typer.Option("--no-plot", help="No figure.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Other parameters with the same output as those given (left out: prior's median), and the proof by simulation."""
+    from equifinal import same_output, simulation_table
+    from equifinal.errors import DataError
+    from equifinal.examples import find_problem
+    from equifinal.io.toml import load
+    from equifinal.plots import style
+    from equifinal.wording import equivalents_page
+
+    if no_plot and plot:
+        raise DataError("--plot and --no-plot contradict each other")
+    path = find_problem(problem)
+    asked = simulation_table.read_times(times)
+    try:
+        loaded = load(path)
+    except DataError:
+        if asked is None:
+            raise
+        loaded = load(path, data=False)  # with times given, the data need not be there yet
+    figure = plot or Path(f"{loaded.name}-equivalents.png")
+    if not no_plot:
+        style.check_path(figure)
+    same_output.require_priors(loaded)
+    values, assumed = simulation_table.read_values(loaded, at or [])
+    found = same_output.equivalents(
+        loaded,
+        values,
+        number,
+        combinations=combination or (),
+        times=asked,
+        seed=seed,
+        time_limit=time_limit,
+    )
+    if assumed:
+        print("at the prior's median: " + ", ".join(f"{k} = {v:.6g}" for k, v in assumed.items()), file=sys.stderr)
+    if as_json:
+        _print_json(found.to_json())
+    else:
+        _console().print(equivalents_page(found))
+    if not no_plot:
+        from equifinal.plots.equivalents import plot_equivalents
+
+        style.save(plot_equivalents(found), figure)
+        print(f"wrote {figure}", file=sys.stderr)
 
 
 @app.command()

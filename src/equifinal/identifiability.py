@@ -382,7 +382,8 @@ class _Analysis:
                 self.models,
                 generators.functions,
                 self.constants,
-                fibres[0],
+                fibres[0].local,
+                list(fibres[0].fixed),
                 self.rng,
                 self.deadline.part(5.0),
             )

@@ -324,3 +324,13 @@ def parse_expression(text: str) -> Expression:
     if parser.peek().kind != "end":
         raise parser.error(f"expected the end of the expression, found {_shown(parser.peek())}")
     return expression
+
+
+def parsed_combination(text: str | Expression) -> Expression:
+    """A combination that a user gives; an error says which one it is about."""
+    if not isinstance(text, str):
+        return text
+    try:
+        return parse_expression(text)
+    except ModelError as error:
+        raise ModelError(f"combination '{text}': {error}") from None

@@ -56,11 +56,11 @@ def simulate(
     SolverError
         If a solve fails, saying how.
     """
-    checked = _checked_values(problem, values)
+    checked = checked_values(problem, values)
     return [_simulate(e, checked, problem.solver, times, rng) for e in problem.experiments]
 
 
-def _checked_values(problem: Problem, values: Mapping[str, float]) -> dict[str, float]:
+def checked_values(problem: Problem, values: Mapping[str, float]) -> dict[str, float]:
     known = problem.parameters
     found: dict[str, float] = {}
     for name, value in values.items():

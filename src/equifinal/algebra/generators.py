@@ -73,6 +73,7 @@ class Search:
         ]
         self.swapped = [n for n in self.local.names if n not in travelling and n not in self.single]
         self.other_fibres: list[FibreSlice] = []
+        self.more_fibres = True  # whether it is worth asking for more of them
         self.raw: list[Expression] | None = None
 
     def _coordinates(self) -> list[tuple[str, flint.nmod_poly]]:
@@ -256,19 +257,23 @@ class Search:
         """Short numerators over the denominators that long generators have."""
         r = len(self.local.kernel)
         indices = [self.names.index(v) for v in variables]
-        found = []
-        for under in denominators(self._raw(deadline), self.names, set(variables)):
-            degree = min(max(map(sum, under)) + 1, 3)
-            monomials = [m for d in range(degree + 1) for m in monomials_of(indices, d, len(self.names))]
-            if r == 0 or len(monomials) > 250:
-                continue
-            self.kernels.at_least(len(monomials) // r + 4, deadline)
-            over = [t for t in invariants(monomials, self.kernels, under) if not _proportional(t, under)]
-            if over and self.fibre.degree > 1:
-                over = self._constant(over, deadline, under)
-            bottom = polynomial_expression(self.names, {m: Fraction(c) for m, c in under.items()})
-            short = sorted((terms for terms in over if len(terms) <= 12), key=len)
-            found += [quotient_expression(polynomial_expression(self.names, t), bottom) for t in _shortened(short)]
+        found: list[Expression] = []
+        raw = self._raw(deadline)
+        limit = deadline.part(min(8.0, deadline.remaining() / 4))
+        with suppress(OutOfTime):
+            for under in denominators(raw, self.names, set(variables)):
+                degree = min(max(map(sum, under)) + 1, 3)
+                monomials = [m for d in range(degree + 1) for m in monomials_of(indices, d, len(self.names))]
+                if r == 0 or len(monomials) > 250:
+                    continue
+                self.kernels.at_least(len(monomials) // r + 4, limit)
+                over = [t for t in invariants(monomials, self.kernels, under) if not _proportional(t, under)]
+                if over and self.fibre.degree > 1:
+                    over = self._constant(over, limit, under)
+                bottom = polynomial_expression(self.names, {m: Fraction(c) for m, c in under.items()})
+                short = sorted((terms for terms in over if len(terms) <= 12), key=len)
+                found += [quotient_expression(polynomial_expression(self.names, t), bottom) for t in _shortened(short)]
+                limit.check()
         return found
 
     def _constant(self, polynomials: list, deadline: Deadline, under: Mapping | None = None) -> list:
@@ -315,7 +320,8 @@ class Search:
     def _more_fibres(self, count: int, deadline: Deadline) -> None:
         """Slices of fibres through other points modulo the same prime, the same coordinates fixed."""
         limit = deadline.part(min(6.0, deadline.remaining() / 4))
-        while len(self.other_fibres) < count and limit.remaining() > 0:
+        while self.more_fibres and len(self.other_fibres) < count:
+            self.more_fibres = limit.remaining() > 0
             point = {n: self.rng.randrange(1, self.local.prime) for n in self.local.names} | self.fibre.fixed
             local = replace(self.local, point=point)
             try:
@@ -331,6 +337,7 @@ class Search:
                     self.fibre.eliminations,
                 )
             except (OutOfTime, NotFinite, BadPrime):
+                self.more_fibres = False
                 return
             if fibre.degree == self.fibre.degree:
                 self.other_fibres.append(fibre)

@@ -12,6 +12,7 @@ import numpy as np
 from equifinal.algebra.conjugates import agreeing
 from equifinal.algebra.deadline import Deadline, OutOfTime
 from equifinal.algebra.fibre import FibreSlice, output_series
+from equifinal.algebra.local import LocalAnalysis
 from equifinal.algebra.membership import Constants
 from equifinal.algebra.quotient import NotFinite
 from equifinal.algebra.residues import BadPrime
@@ -24,19 +25,19 @@ def moves_along_fibre(
     models: Sequence[Model],
     functions: Sequence[Expression],
     constants: Constants,
-    fibre: FibreSlice,
+    local: LocalAnalysis,
+    free: Sequence[str],
     rng: random.Random,
     deadline: Deadline,
 ) -> bool | None:
     """Whether points far away on the common level set of the functions give the same output series, to double
     order.
 
-    The coordinates that may be fixed get new random values, the functions keep theirs; all points found that
-    way are compared with the original. None when that takes too long.
+    The coordinates `free`, which may be fixed, get new random values, the functions keep theirs; all points found
+    that way are compared with the original. None when that takes too long.
     """
-    local = fibre.local
     point = {n: local.point[n] for n in local.names}
-    fixed = {name: rng.randrange(1, local.prime) for name in fibre.fixed}
+    fixed = {name: rng.randrange(1, local.prime) for name in free}
     try:
         free, points = level_set(functions, constants, point, fixed, local.prime, rng, deadline)
         for model, signals in zip(models, local.inputs, strict=True):

@@ -69,6 +69,11 @@ def level_set(
         equations.append(ratio.over * target.under - ratio.under * target.over)
         nonzero.append(ratio.under)
     points = System(free, equations, nonzero, prime).solve(rng, deadline)
+    for under in nonzero:  # a point at which a function is 0/0 is none of its level set
+        if not under.is_constant():
+            points = points.restricted(points.modulus // points.modulus.gcd(points.value(under)))
+    if points.count == 0:
+        raise BadPrime
     found = dict(zip(free, points.coordinates, strict=True))
     found |= {n: flint.nmod_poly([v], prime) for n, v in plain.items()}
     return everything, Points(prime, points.modulus, tuple(found[n] for n in everything))

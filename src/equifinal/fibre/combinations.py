@@ -56,6 +56,14 @@ class Geometry(NamedTuple):
     status: Integers
 
 
+class Projection(NamedTuple):
+    """Vectors split into parts along and across the fibre; NaN where the status is not OK."""
+
+    tangent: Array
+    normal: Array
+    status: Integers
+
+
 class Combinations:
     """Independent functions of theta, and others that are constant on fibres too.
 
@@ -83,12 +91,14 @@ class Combinations:
         closed = [substitute(e, numbers) for e in (*self.independent, *self.labels)]
         self.functions = Functions({"x": self.names}, {"values": closed})
         graph = self.functions.graph
-        rows = [graph.gradient(node, "x") for node in self.functions.nodes["values"][: self.rank]]
-        self.jacobian_nodes = [row.get(k, graph.zero) for row in rows for k in range(self.dimension)]
+        rows = [graph.gradient(node, "x") for node in self.functions.nodes["values"]]
+        slopes = [row.get(k, graph.zero) for row in rows for k in range(self.dimension)]
+        self.jacobian_nodes = slopes[: self.rank * self.dimension]
+        self._label_nodes = slopes[self.rank * self.dimension :]
 
     @cached_property
     def code(self):
-        nodes = {"xi": [*self.functions.nodes["values"], *self.jacobian_nodes]}
+        nodes = {"xi": [*self.functions.nodes["values"], *self.jacobian_nodes, *self._label_nodes]}
         return self.functions.compile(nodes)
 
     @cached_property
@@ -107,14 +117,18 @@ class Combinations:
 
     @property
     def size(self) -> int:
-        """How many numbers the compiled function writes: values, labels, Jacobian row by row."""
-        return self.rank + len(self.labels) + self.rank * self.dimension
+        """How many numbers the compiled function writes: values, labels, gradients of values, of labels."""
+        return (self.rank + len(self.labels)) * (1 + self.dimension)
 
-    def in_theta(self, theta: Array) -> Geometry:
-        return Geometry(*_in_theta(theta, self.address, self.rank, len(self.labels)))
+    def in_theta(self, theta: Array, spread: Array) -> Geometry:
+        """`spread` says what a typical change of each coordinate is, so that rank does not depend on units."""
+        return Geometry(*_in_theta(theta, spread, self.address, self.rank, len(self.labels)))
 
-    def in_coordinates(self, u: Array, table: Array) -> Geometry:
-        return Geometry(*_in_coordinates(u, table, self.address, self.rank, len(self.labels)))
+    def in_coordinates(self, u: Array, table: Array, spread: Array) -> Geometry:
+        return Geometry(*_in_coordinates(u, table, spread, self.address, self.rank, len(self.labels)))
+
+    def project(self, u: Array, v: Array, table: Array, spread: Array) -> Projection:
+        return Projection(*_project(u, v, table, spread, self.address, self.rank, len(self.labels)))
 
     def all_values(self, theta: Array) -> Array:
         """Values of the independent functions, then of the labels."""
@@ -122,8 +136,11 @@ class Combinations:
 
 
 @compiled
-def log_volume(jacobian: Array, work: Array) -> float:
-    """log sqrt(det A A^T) for a (q, d) matrix by Gram-Schmidt on scaled rows; -inf if rows are dependent."""
+def log_volume(jacobian: Array, work: Array, least: float = 1e-12) -> float:
+    """log sqrt(det A A^T) for a (q, d) matrix by Gram-Schmidt on scaled rows; -inf if rows are dependent.
+
+    They are if the sine of the angle between one and those before is below `least`. Orthonormal rows stay in `work`.
+    """
     q, d = jacobian.shape
     total = 0.0
     for i in range(q):
@@ -148,12 +165,23 @@ def log_volume(jacobian: Array, work: Array) -> float:
         after = 0.0
         for k in range(d):
             after += work[i, k] ** 2
-        if not after > 1e-24 * before:  # the sine of the angle is below 1e-12
+        if not after > least**2 * before:
             return -np.inf
         for k in range(d):
             work[i, k] /= math.sqrt(after)
         total += math.log(size) + 0.5 * math.log(after)
     return total
+
+
+@compiled
+def _judged_volume(jacobian, spread, scaled, work):
+    """log J; its rank is judged with every column in units of its coordinate's spread."""
+    q, d = jacobian.shape
+    for j in range(q):
+        for k in range(d):
+            scaled[j, k] = jacobian[j, k] * spread[k]
+    judged = log_volume(scaled, work)
+    return log_volume(jacobian, work, 0.0) if math.isfinite(judged) else judged
 
 
 @compiled
@@ -164,27 +192,29 @@ def _state(log_j: float) -> int:
 
 
 @compiled
-def _in_theta(theta, address, q, labels):
+def _in_theta(theta, spread, address, q, labels):
     n, d = theta.shape
     values, jacobian = np.empty((n, q)), np.empty((n, q, d))
     log_j, status = np.empty(n), np.empty(n, np.int64)
-    out, work, point = np.empty(q + labels + q * d), np.empty((q, d)), np.empty(d)
+    out, work, point = np.empty((q + labels) * (1 + d)), np.empty((q, d)), np.empty(d)
+    scaled = np.empty((q, d))
     for i in range(n):
         point[:] = theta[i]
         call_on(address, point, point, out)
         values[i] = out[:q]
-        jacobian[i] = out[q + labels :].reshape((q, d))
-        log_j[i] = log_volume(jacobian[i], work) if np.isfinite(out).all() else np.nan
+        jacobian[i] = out[q + labels : q + labels + q * d].reshape((q, d))
+        log_j[i] = _judged_volume(jacobian[i], spread, scaled, work) if np.isfinite(out).all() else np.nan
         status[i] = _state(log_j[i])
     return values, jacobian, log_j, status
 
 
 @compiled
-def _in_coordinates(u, table, address, q, labels):
+def _in_coordinates(u, table, spread, address, q, labels):
     n, d = u.shape
     values, jacobian = np.empty((n, q)), np.empty((n, q, d))
     log_j, status = np.empty(n), np.empty(n, np.int64)
-    out, work, point, slope = np.empty(q + labels + q * d), np.empty((q, d)), np.empty(d), np.empty(d)
+    out, work, scaled = np.empty((q + labels) * (1 + d)), np.empty((q, d)), np.empty((q, d))
+    point, slope = np.empty(d), np.empty(d)
     for i in range(n):
         for k in range(d):
             kind = int(table[k, 7])
@@ -195,7 +225,7 @@ def _in_coordinates(u, table, address, q, labels):
         for j in range(q):
             for k in range(d):
                 jacobian[i, j, k] = out[q + labels + j * d + k] * slope[k]
-        log_j[i] = log_volume(jacobian[i], work) if np.isfinite(out).all() else np.nan
+        log_j[i] = _judged_volume(jacobian[i], spread, scaled, work) if np.isfinite(out).all() else np.nan
         status[i] = _state(log_j[i])
     return values, jacobian, log_j, status
 
@@ -204,9 +234,30 @@ def _in_coordinates(u, table, address, q, labels):
 def _all_values(theta, address, q, labels):
     n, d = theta.shape
     values = np.empty((n, q + labels))
-    out, point = np.empty(q + labels + q * d), np.empty(d)
+    out, point = np.empty((q + labels) * (1 + d)), np.empty(d)
     for i in range(n):
         point[:] = theta[i]
         call_on(address, point, point, out)
         values[i] = out[: q + labels]
     return values
+
+
+@compiled
+def _project(u, v, table, spread, address, q, labels):
+    n, d = u.shape
+    _, jacobian, _, status = _in_coordinates(u, table, spread, address, q, labels)
+    tangent, normal = np.full((n, d), np.nan), np.full((n, d), np.nan)
+    basis = np.empty((q, d))
+    for i in range(n):
+        if status[i] != 0:
+            continue
+        log_volume(jacobian[i], basis, 0.0)  # leaves an orthonormal basis of the normal space
+        normal[i] = 0.0
+        for j in range(q):
+            along = 0.0
+            for k in range(d):
+                along += basis[j, k] * v[i, k]
+            for k in range(d):
+                normal[i, k] += along * basis[j, k]
+        tangent[i] = v[i] - normal[i]
+    return tangent, normal, status

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property, partial
 from typing import Any, NamedTuple
@@ -17,11 +18,13 @@ from equifinal.algebra.triangular import NoTriangularForm, Triangular
 from equifinal.errors import IdentifiabilityError, did_you_mean
 from equifinal.expression import Expression, Name, names, to_text
 from equifinal.fibre.chart import Chart, Roots, TriangularChart
-from equifinal.fibre.combinations import Combinations, Geometry
+from equifinal.fibre.combinations import Combinations, Geometry, Projection
+from equifinal.fibre.equivalents import Equivalent, equivalents
 from equifinal.fibre.homotopy import GeneralChart
 from equifinal.fibre.partition import rank_revealing, ranked, tangent_bases
+from equifinal.fibre.support import Events, Support, events_of, support
 from equifinal.identifiability import Identifiability
-from equifinal.parser import parse_expression
+from equifinal.parser import parsed_combination
 from equifinal.prior import Prior, from_theta, log_prior, prior_table, to_theta
 
 Array = NDArray[np.float64]
@@ -80,21 +83,27 @@ class Fibre:
         constants: Mapping[str, Any] | None = None,
         partition: str | Sequence[str] = "volume",
         time_limit: float = 20.0,
+        _chosen: Sequence[int] | None = None,
     ):
+        if isinstance(combinations, str):
+            raise IdentifiabilityError("combinations must be a list of texts, such as ['a*b', 'b/c']")
         self.names = tuple(priors)
         self.priors = dict(priors)
         self.constants = {n: Fraction(v) for n, v in (constants or {}).items()}
-        self.functions = tuple(parse_expression(c) if isinstance(c, str) else c for c in combinations)
+        self.functions = tuple(parsed_combination(c) for c in combinations)
         self._check_names()
         self.table = prior_table(self.priors.values()).reshape(len(self.names), -1)
         self.bounds = np.ascontiguousarray(self.table[:, 5:7])
+        quartiles = np.array([p.quantile([0.25, 0.75]) for p in self.priors.values()]).T
+        self.spread = np.ptp(quartiles, axis=0)
+        self.spread_in_coordinates = np.ptp(from_theta(np.ascontiguousarray(quartiles), self.table), axis=0)
         self.time_limit = time_limit
         deadline = Deadline(time_limit)
         try:
             self._levels = Levels(self.functions, self.constants, self.names)
         except BadPrime:
             raise IdentifiabilityError("a combination divides by zero for all parameters") from None
-        self.combinations = self._independent(deadline)
+        self._chosen, self.combinations = self._independent(deadline, _chosen)
         self.chart: Chart = self._chart(partition, deadline)
 
     @staticmethod
@@ -119,6 +128,7 @@ class Fibre:
 
     def __reduce__(self):  # machine code does not travel; the same partition is compiled again
         options: dict[str, Any] = {"constants": self.constants, "partition": self.free, "time_limit": self.time_limit}
+        options["_chosen"] = self._chosen  # the search is timed, and c must mean the same everywhere
         return partial(Fibre, self.functions, self.priors, **options), ()
 
     def __repr__(self) -> str:
@@ -146,44 +156,137 @@ class Fibre:
 
     def xi(self, theta: Array) -> Array:
         """c = xi(theta), (n, q)."""
-        return self.combinations.all_values(_batch(theta))[:, : self.rank]
+        return self.combinations.all_values(self._rows(theta))[:, : self.rank]
 
     def labels(self, theta: Array) -> Array:
         """Values of the functions that tell apart branches with the same c, (n, labels)."""
-        return self.combinations.all_values(_batch(theta))[:, self.rank :]
+        return self.combinations.all_values(self._rows(theta))[:, self.rank :]
 
     def geometry(self, theta: Array) -> Geometry:
         """xi, Dxi, log J and status in theta."""
-        return self.combinations.in_theta(_batch(theta))
+        return self.combinations.in_theta(self._rows(theta), self.spread)
 
     def geometry_in_coordinates(self, u: Array) -> Geometry:
         """The same in sampling coordinates."""
-        return self.combinations.in_coordinates(_batch(u), self.table)
+        return self.combinations.in_coordinates(self._rows(u), self.table, self.spread_in_coordinates)
+
+    def project(self, u: Array, v: Array) -> Projection:
+        """Vectors v at points u, both in sampling coordinates, split along and across the fibre."""
+        return self.combinations.project(self._rows(u), self._rows(v), self.table, self.spread_in_coordinates)
 
     def to_coordinates(self, theta: Array) -> Array:
-        return from_theta(_batch(theta), self.table)
+        return from_theta(self._rows(theta), self.table)
 
     def to_theta(self, u: Array) -> Array:
-        return to_theta(_batch(u), self.table)[0]
+        return to_theta(self._rows(u), self.table)[0]
 
     def log_prior(self, theta: Array) -> Array:
-        return log_prior(_batch(theta), self.table)
+        return log_prior(self._rows(theta), self.table)
 
     def contains(self, theta: Array) -> NDArray[np.bool_]:
         """Whether rows lie inside the prior's support."""
-        theta = _batch(theta)
+        theta = self._rows(theta)
         return np.all((self.bounds[:, 0] < theta) & (theta < self.bounds[:, 1]), axis=1)
 
     # --- charts ---
 
     def roots(self, free: Array, c: Array, labels: Array | None = None) -> Roots:
         """All points of the fibre over c in the prior's support with theta_I = free; see `TriangularChart.roots`."""
+        free = _checked(free, self.dimension, "theta_I", self.free)
+        c, labels = self._values(c, labels, len(free))
         return self.chart.roots(free, c, labels)
+
+    def _rows(self, theta: Any) -> Array:
+        return _checked(theta, len(self.names), "theta", self.names)
+
+    def _values(self, c: Any, labels: Any, n: int) -> tuple[Array, Array | None]:
+        c = _checked(c, self.rank, "c", [to_text(e) for e in self.combinations.independent])
+        if labels is not None:
+            labels = _checked(labels, len(self.combinations.labels), "labels", map(to_text, self.combinations.labels))
+        for what, rows in (("c", c), ("labels", labels)):
+            if rows is not None and len(rows) not in (1, n):
+                raise IdentifiabilityError(f"{what} must have one row, or {n} as theta_I has, not {len(rows)}")
+        return c, labels
+
+    def support(self, c: Array, labels: Array | None = None) -> Support:
+        """The intervals of theta_I over which M_c is inside the prior's support, for fibres of dimension 1."""
+        if self.dimension != 1:
+            raise IdentifiabilityError(f"only fibres of dimension 1 have intervals; this one has {self.dimension}")
+        k = int(self.chart.free[0])
+        c, labels = self._values(c, labels, len(_batch(c)))
+        return support(self.chart, self._events, self.table[k : k + 1], c, labels, self.bounds[k])
+
+    @cached_property
+    def _events(self) -> Events | None:
+        form = self._form(self.free, Deadline(self.time_limit)).found
+        return events_of(form, self.free[0], self.bounds)
+
+    def equivalents(self, theta: Array, n: int = 10, *, seed: int = 0) -> Array:
+        """Parameter vectors with the same output as theta, spread over the admissible fibre and all its branches.
+
+        Returns
+        -------
+        (n, d), `theta` first; fewer rows where the fibre has fewer points. At a special point (combinations dependent,
+        roots meeting) there may be more than are found, and a warning says so.
+        """
+        found = self.search(theta, n, seed=seed)
+        if not found.certain:
+            warnings.warn("theta is a special point: there may be more equivalents than these", stacklevel=2)
+        return found.theta
+
+    def search(self, theta: Array, n: int, *, seed: int = 0) -> Equivalent:
+        """The same, with a word on whether anything may be missing instead of a warning."""
+        theta = self._rows(theta)
+        if len(theta) != 1:
+            raise IdentifiabilityError(f"one theta at a time, not {len(theta)}")
+        if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
+            raise IdentifiabilityError(f"the seed must be a whole number that is not negative, not {seed!r}")
+        if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
+            raise IdentifiabilityError(f"the number of parameter vectors must be a positive whole number, not {n!r}")
+        if not np.isfinite(theta).all() or not self.contains(theta)[0]:
+            off = next(k for k, x in enumerate(theta[0]) if not self.bounds[k, 0] < x < self.bounds[k, 1])
+            raise IdentifiabilityError(
+                f"{self.names[off]} = {theta[0, off]:g} is outside its prior's support "
+                f"({self.bounds[off, 0]:g}, {self.bounds[off, 1]:g})"
+            )
+        values = self.combinations.all_values(theta)[0]
+        for function, value in zip((*self.combinations.independent, *self.combinations.labels), values, strict=True):
+            if not np.isfinite(value):
+                used = [n for n in names(function) if n in self.names]
+                shown = ", ".join(f"{n} = {theta[0, self.names.index(n)]:g}" for n in used)
+                raise IdentifiabilityError(
+                    f"{to_text(function)} is not a finite number at {shown}: choose other values"
+                )
+        return equivalents(self, theta, int(n), np.random.default_rng(seed))
+
+    def partition_at(self, c: Array, labels: Array | None = None) -> tuple[str, ...]:
+        """The free coordinates that would be best on the fibre over one c, a function of c alone.
+
+        The score det_D^2/J^2 is averaged over the prior's conditional law on the fibre, by importance sampling from
+        always the same points of theta_I.
+        """
+        free = self.prior_draws[:, self.chart.free]
+        roots = self.roots(free, c, labels)
+        there = np.arange(roots.theta.shape[1]) < roots.found[:, None]
+        theta, log_det = roots.theta[there], roots.log_det[there]
+        others = [k for k in range(len(self.names)) if k not in self.chart.free]
+        log_weight = log_prior(np.ascontiguousarray(theta[:, others]), self.table[others]) - log_det
+        found = self.geometry_in_coordinates(self.to_coordinates(theta)) if len(theta) else None
+        if found is None or not (fine := (found.status == 0) & np.isfinite(log_weight)).any():
+            return self.free
+        weights = np.exp(log_weight[fine] - log_weight[fine].max())
+        scored = ranked(tangent_bases(found.jacobian[fine]), weights)
+        return tuple(self.names[k] for k in scored[0][1]) if scored else self.free
 
     def with_partition(self, partition: str | Sequence[str]) -> Fibre:
         """The same fibre in another chart."""
         return Fibre(
-            self.functions, self.priors, constants=self.constants, partition=partition, time_limit=self.time_limit
+            self.functions,
+            self.priors,
+            constants=self.constants,
+            partition=partition,
+            time_limit=self.time_limit,
+            _chosen=self._chosen,
         )
 
     @cached_property
@@ -198,6 +301,12 @@ class Fibre:
     def _check_names(self) -> None:
         if not self.names:
             raise IdentifiabilityError("a fibre needs at least one parameter")
+        for name in self.constants:
+            if name in self.priors:
+                raise IdentifiabilityError(f"'{name}' is given both as a constant and as a parameter with a prior")
+        for name, prior in self.priors.items():
+            if not isinstance(prior, Prior):
+                raise IdentifiabilityError(f"the prior of '{name}' must be a Prior, not {prior!r}")
         for function in self.functions:
             for name in names(function):
                 if name not in self.priors and name not in self.constants:
@@ -206,17 +315,24 @@ class Fibre:
                         f"{did_you_mean(name, (*self.priors, *self.constants))}"
                     )
 
-    def _independent(self, deadline: Deadline) -> Combinations:
+    def _independent(self, deadline: Deadline, chosen: Sequence[int] | None) -> tuple[tuple[int, ...], Combinations]:
         """As many functions as the rank: those that tell apart the most, and of these the best conditioned."""
-        choices, sufficient = self._levels.independent(deadline.part(0.3 * self.time_limit))
+        choices, sufficient = self._levels.independent(deadline.part(0.5 * self.time_limit))
+        if chosen is not None:
+            choices = [tuple(chosen)]
         candidates = []
-        for chosen in choices:
-            left = [] if sufficient else [f for j, f in enumerate(self.functions) if j not in chosen]
-            candidates.append(Combinations(self.names, [self.functions[j] for j in chosen], left, self.constants))
+        for choice in choices:
+            left = [] if sufficient else [f for j, f in enumerate(self.functions) if j not in choice]
+            used = Combinations(self.names, [self.functions[j] for j in choice], left, self.constants)
+            candidates.append((choice, used))
         if len(candidates) == 1:
             return candidates[0]
         u = from_theta(self.prior_draws, self.table)
-        return max(candidates, key=lambda candidate: _conditioning(candidate.in_coordinates(u, self.table)))
+
+        def conditioning(candidate: tuple[tuple[int, ...], Combinations]) -> float:
+            return _conditioning(candidate[1].in_coordinates(u, self.table, self.spread_in_coordinates))
+
+        return max(candidates, key=conditioning)
 
     def _chart(self, partition: str | Sequence[str], deadline: Deadline) -> Chart:
         if isinstance(partition, str) and partition not in ("volume", "qr"):
@@ -281,7 +397,7 @@ class Fibre:
 
     def _jacobians(self) -> Array:
         """Of full rank, at prior draws, in sampling coordinates."""
-        found = self.combinations.in_coordinates(from_theta(self.prior_draws, self.table), self.table)
+        found = self.geometry_in_coordinates(from_theta(self.prior_draws, self.table))
         jacobians = found.jacobian[found.status == 0]
         if not len(jacobians):
             raise IdentifiabilityError("the combinations are dependent or infinite everywhere in the prior's support")
@@ -299,3 +415,14 @@ def _conditioning(found: Geometry) -> float:
 
 def _batch(rows: Any) -> Array:
     return np.atleast_2d(np.ascontiguousarray(rows, dtype=np.float64))
+
+
+def _checked(rows: Any, width: int, what: str, names: Iterable[str]) -> Array:
+    """Compiled code believes what it is told: so look first."""
+    rows = _batch(rows)
+    if rows.ndim != 2 or rows.shape[1] != width:
+        shown = ", ".join(names)
+        raise IdentifiabilityError(
+            f"{what} must hold {width} numbers{f' ({shown})' if shown else ''} a row; this has shape {rows.shape}"
+        )
+    return rows

@@ -21,14 +21,14 @@ from numpy.typing import NDArray
 
 from equifinal.compiled import compiled
 from equifinal.errors import IdentifiabilityError
-from equifinal.fibre.chart import ACCURACY, Array, Roots, RootStatus, inside, matches, refine
+from equifinal.fibre.chart import ACCURACY, CERTAIN, Array, Roots, RootStatus, inside, matches, refine
 from equifinal.fibre.combinations import Combinations
 
 Complex = NDArray[np.complex128]
 
 LOOPS, ROUNDS = 8, 20  # of monodromy: how many at once, and how often before it gives up
 ATTEMPTS = 4  # other ways to a point at which roots were lost
-DISTINCT = 1e-5  # relative distance between roots that are two; rounding alone may reach 1e-7
+DISTINCT = 1e-5  # relative rounding error of a root beyond which it is not told from others
 REAL = 1e-7  # largest relative imaginary part of what may be a real root
 
 
@@ -182,19 +182,22 @@ class GeneralChart:
                 np.repeat(free[todo], k, axis=0),
                 np.repeat(c[todo], k, axis=0),
                 tolerance=1e-3 * 0.2**attempt,
-            ).reshape(m, k, -1)
-            for i, reached in zip(todo, ends, strict=True):
-                self._collect(found[i], reached)
+            )
+            ends, noise = self._newton(ends, np.repeat(c[todo], k, axis=0), 3)
+            for i, reached, rounding in zip(todo, ends.reshape(m, k, -1), noise.reshape(m, k), strict=True):
+                self._collect(found[i], reached, rounding)
             todo = todo[np.isnan(found[todo]).any(axis=(1, 2))]
             if not todo.size:
                 break
         return found
 
-    def _collect(self, found: Complex, reached: Complex) -> None:
-        """Add the roots that are not there yet, in place."""
+    def _collect(self, found: Complex, reached: Complex, rounding: Array) -> None:
+        """Add the roots that are not there yet, in place; `rounding` is what Newton's method leaves undecided."""
         count = int(np.isfinite(found).all(axis=1).sum())
-        for root in reached[np.isfinite(reached).all(axis=1)]:
-            if count < self.degree and (count == 0 or self._distance(root, found[:count]).min() > DISTINCT):
+        fine = np.isfinite(reached).all(axis=1) & (rounding < DISTINCT)
+        for root, noise in zip(reached[fine], rounding[fine], strict=True):
+            apart = max(100 * noise, 1e-9)
+            if count < self.degree and (count == 0 or self._distance(root, found[:count]).min() > apart):
                 found[count] = root
                 count += 1
 
@@ -220,9 +223,12 @@ class GeneralChart:
             candidates[within] = self.complex_roots(free[within], rows)
         lost = within & ~np.isfinite(candidates).all(axis=(1, 2))
         own = np.abs(candidates) + 1e-3 * self.scale
-        real = np.all(np.abs(candidates.imag) <= REAL * own, axis=2)
+        slant = np.max(np.abs(candidates.imag) / own, axis=2, initial=0.0)
+        real = slant <= REAL
+        points = candidates.real.copy()
+        points[:, :, self.free] = free[:, None]
         solved = _polish(
-            candidates.real.copy(),
+            points,
             real,
             self.dependent,
             self.bounds,
@@ -233,6 +239,7 @@ class GeneralChart:
             wanted,
         )
         found = Roots(*solved)
+        found.status[((slant > REAL) & (slant <= DISTINCT)).any(axis=1)] = RootStatus.UNRESOLVED
         found.status[lost] = RootStatus.INCOMPLETE
         return found
 
@@ -262,8 +269,8 @@ def _polish(candidates, real, dependent, bounds, address, q, labels, c, wanted):
     theta = np.full((n, most, d), np.nan)
     log_det = np.full((n, most), np.nan)
     count, status = np.zeros(n, np.int64), np.zeros(n, np.int64)
-    point, trial, out = np.empty(d), np.empty(d), np.empty(q + labels + q * d)
-    matrix, pivots, delta = np.empty((q, q)), np.empty(q, np.int64), np.empty(q)
+    point, trial, out = np.empty(d), np.empty(d), np.empty((q + labels) * (1 + d))
+    matrix, pivots, delta, scale = np.empty((q, q)), np.empty(q, np.int64), np.empty(q), np.empty(q)
     for i in range(n):
         own = c[min(i, c.shape[0] - 1)]
         labelled = wanted[min(i, wanted.shape[0] - 1)]
@@ -271,10 +278,14 @@ def _polish(candidates, real, dependent, bounds, address, q, labels, c, wanted):
             if not real[i, j]:
                 continue
             point[:] = candidates[i, j]
-            error, log = refine(point, trial, own, address, q, labels, dependent, out, matrix, pivots, delta)
-            if not error <= ACCURACY or log == -np.inf:
+            error, log, unsure = refine(
+                point, trial, own, address, q, labels, dependent, out, matrix, pivots, delta, scale
+            )
+            if not error <= ACCURACY or log == -np.inf or unsure > CERTAIN:
                 status[i] = 1
-            elif inside(point, bounds, dependent) and matches(out, labelled, q, labels):
+            elif inside(point, bounds, dependent) and matches(
+                out, labelled, q, labels, point, dependent, error, matrix, pivots, delta, scale
+            ):
                 theta[i, count[i]] = point
                 log_det[i, count[i]] = log
                 count[i] += 1

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equifinal.compiled import compiled
-from equifinal.samplers.pointers import call, uncounted
+from equifinal.machine.arrays import call, uncounted
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]

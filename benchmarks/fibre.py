@@ -1,0 +1,73 @@
+"""How fast charts are: points a second on one core, and what a point costs beside a prior evaluation.
+
+Run with ``uv run python benchmarks/fibre.py``.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from equifinal.examples import example_path
+from equifinal.fibre import Fibre
+from equifinal.identifiability import analyse
+from equifinal.io.toml import load
+from equifinal.model import Model
+from equifinal.prior import Prior
+
+POINTS = 200_000
+
+
+def best_seconds(work: Callable[[], object], repeats: int = 5) -> float:
+    work()  # compiled and warm
+    times = []
+    for _ in range(repeats):
+        began = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - began)
+    return min(times)
+
+
+def cases() -> list[tuple[str, Fibre]]:
+    found = []
+    for name in ("si", "hiv"):
+        problem = load(example_path(name))
+        found.append((name, Fibre.of(analyse(problem.model), problem.priors)))
+    hiv = """
+    T' = lam - rho*T - beta*T*V
+    U' = beta*T*V - delta*U
+    V' = N*delta*U - c*V
+    """
+    slivers = """
+    S' = -b*S*I
+    E' = b*S*I - a*E
+    I' = a*E - g*I
+    """
+    for name, text, output in (("HIV, start unknown", hiv, "V"), ("SEIR, start unknown", slivers, "I")):
+        result = analyse(Model.parse(text, [output]))
+        found.append((name, Fibre.of(result, {n: Prior("uniform", lower=0.1, upper=2) for n in result.parameters})))
+    return found
+
+
+def main() -> None:
+    rng = np.random.default_rng(0)
+    print(f"{'model':<22}{'chart':<12}{'roots':>6}{'inside':>8}{'points/s':>12}{'time / prior':>14}")
+    for name, fibre in cases():
+        uniforms = rng.random((POINTS, len(fibre.names)))
+        theta = np.column_stack([p.quantile(uniforms[:, k]) for k, p in enumerate(fibre.priors.values())])
+        c = fibre.xi(theta)
+        # many points on the fibre of one c, and one point on each of many
+        free = theta[:, fibre.chart.free]
+        seconds = best_seconds(lambda c=c, free=free, fibre=fibre: fibre.roots(free, c))
+        prior = best_seconds(lambda theta=theta, fibre=fibre: fibre.log_prior(theta))
+        inside = fibre.roots(free, c).found.mean()
+        print(
+            f"{name:<22}{fibre.chart.kind:<12}{fibre.chart.degree:>6}{inside:>8.2f}"
+            f"{POINTS / seconds:>12,.0f}{seconds / prior:>14.1f}"
+        )
+
+
+if __name__ == "__main__":
+    main()

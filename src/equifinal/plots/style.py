@@ -1,0 +1,74 @@
+"""How all figures look: colour-blind safe, readable at column width, the same bytes for the same data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from equifinal.errors import DataError
+from equifinal.io.files import replace_file
+
+INK, MUTED, FAINT = "#222222", "#777777", "#dddddd"
+COLOURS = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#000000"]
+FORMATS = (".png", ".svg", ".pdf")
+
+STYLE: dict[str, Any] = {
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.edgecolor": MUTED,
+    "axes.titlesize": 10,
+    "axes.titlelocation": "left",
+    "legend.frameon": False,
+    "svg.hashsalt": "equifinal",
+    "figure.dpi": 150,
+}
+
+
+@contextmanager
+def styled() -> Iterator[None]:
+    import matplotlib
+
+    with matplotlib.rc_context(STYLE):
+        yield
+
+
+def short(value: float) -> str:
+    """A number for a label: three or four digits, without exponent where that is readable."""
+    if value == 0 or 1e-3 <= abs(value) < 1e6:
+        return np.format_float_positional(value, precision=4, fractional=False, trim="-")
+    return f"{value:.3g}"
+
+
+def shortened(name: str, most: int = 22) -> str:
+    return name if len(name) <= most else name[: most - 1] + "\N{HORIZONTAL ELLIPSIS}"
+
+
+def colours(n: int) -> list[Any]:
+    """As many colours as are needed, the first few easy to tell apart."""
+    if n <= len(COLOURS):
+        return list(COLOURS[:n])
+    from matplotlib import colormaps
+
+    return [colormaps["viridis"](k / (n - 1)) for k in range(n)]
+
+
+def check_path(path: Path) -> None:
+    """Refuse a name whose ending is no format, before any work is done."""
+    if path.suffix.lower() not in FORMATS:
+        raise DataError(f"{path}: a figure's name must end in {', '.join(FORMATS)}")
+    if path.is_dir():
+        raise DataError(f"{path} is a folder; give the name of a file")
+
+
+def save(figure: Any, path: Path) -> None:
+    check_path(path)
+    kind = path.suffix.lower()[1:]
+    metadata = {"png": {"Software": None}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}[kind]
+
+    replace_file(path, partial(figure.savefig, format=kind, metadata=metadata), "the figure")
