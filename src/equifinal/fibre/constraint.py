@@ -99,7 +99,7 @@ doubles_at: Any = intrinsic(_doubles_at)
 
 @compiled
 def _fill(v, data, theta, slope, out):
-    """theta, dtheta/dv, and xi, labels and Dxi in theta."""
+    """theta, dtheta/dv, and xi, labels and their gradients in theta."""
     table, scale = doubles_at(data[TABLE]), doubles_at(data[SCALE])
     for k in range(data[DIMENSION]):
         row = shift(table, k * data[WIDTH])
@@ -113,7 +113,7 @@ def _fill(v, data, theta, slope, out):
 
 def _evaluate(v, data, xi, jacobian):
     q, labels, d = data[RANK], data[LABELS], data[DIMENSION]
-    theta = room(2 * d + q + labels + q * d)
+    theta = room(2 * d + (q + labels) * (1 + d))
     slope, out = shift(theta, d), shift(theta, 2 * d)
     _fill(v, data, theta, slope, out)
     for i in range(q):
@@ -140,7 +140,7 @@ def _log_density(v, data, theta, slope, out, jacobian, work):
 
 def _force(v, data, gradient):
     q, labels, d = data[RANK], data[LABELS], data[DIMENSION]
-    moved = room(3 * d + q + labels + q * d)
+    moved = room(3 * d + (q + labels) * (1 + d))
     theta, slope, out = shift(moved, d), shift(moved, 2 * d), shift(moved, 3 * d)
     jacobian, work = np.empty((q, d)), np.empty((q, d))
     for k in range(d):

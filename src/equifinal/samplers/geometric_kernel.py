@@ -12,10 +12,9 @@ from typing import NamedTuple
 import numpy as np
 
 from equifinal.compiled import compiled
-from equifinal.fibre.chart import matches
+from equifinal.machine.arrays import uncounted
 from equifinal.machine.pointers import call_on
 from equifinal.prior import log_prior, to_theta
-from equifinal.samplers.pointers import uncounted
 from equifinal.samplers.rattle_kernel import (
     OK,
     Array,
@@ -31,6 +30,7 @@ LEFT_SUPPORT, BRANCH_CHANGED = 5, 6
 STATUSES = 7  # columns of the counts, one a status; then
 ACCEPTED, UNDEFINED, SWAPPED, UNRESOLVED = 7, 8, 9, 10
 COUNTS = 11
+LABEL_TOLERANCE = 1e-7
 
 
 class Space(NamedTuple):
@@ -40,7 +40,7 @@ class Space(NamedTuple):
     softening: Array  # h(c) = asinh(c/softening), the coordinates in which covariances are learned,
     single: Integers  # or h(c) = u_k where a combination is the parameter k, here; else -1
     table: Array  # of the priors
-    address: int  # of xi, labels and Dxi in theta
+    address: int  # of xi, labels and their gradients in theta
     labels: int
     start: Array
     end: Array
@@ -86,11 +86,28 @@ def log_prior_at(space, v):
 
 @compiled
 def labels_at(space, v):
-    """Fill in ``space.out``: xi, labels and Dxi in theta."""
+    """Fill in ``space.out``: xi, labels and their gradients in theta; theta."""
     for k in range(v.size):
         space.u[0, k] = v[k] * space.scale[k]
     theta = to_theta(space.u, space.table)[0][0]
     call_on(space.address, theta, theta, space.out)
+    return theta
+
+
+@compiled
+def same_labels(space, q, v, end):
+    """Whether two points of a fibre have the same labels: far closer than branches are, far looser than rounding."""
+    labels_at(space, v)
+    for i in range(space.labels):
+        space.label[i] = space.out[q + i]
+    theta = labels_at(space, end)
+    for i in range(space.labels):
+        size = abs(space.out[q + i]) + abs(space.label[i])
+        for k in range(theta.size):
+            size += abs(space.out[q + space.labels + (q + i) * theta.size + k] * theta[k])
+        if not abs(space.out[q + i] - space.label[i]) <= LABEL_TOLERANCE * size:
+            return False
+    return True
 
 
 @compiled
@@ -117,14 +134,8 @@ def move_along(rules, place, space, weights, v, prior, eps, steps):
     end_prior = log_prior_at(space, space.end)
     if not end_prior > -np.inf:
         return LEFT_SUPPORT, -np.inf, prior
-    if space.labels > 0:
-        q = place.xi.size
-        labels_at(space, v)
-        for j in range(space.labels):
-            space.label[j] = space.out[q + j]
-        labels_at(space, space.end)
-        if not matches(space.out, space.label, q, space.labels):
-            return BRANCH_CHANGED, -np.inf, prior
+    if space.labels > 0 and not same_labels(space, place.xi.size, v, space.end):
+        return BRANCH_CHANGED, -np.inf, prior
     drop = (dot(place.p, place.p) - dot(space.end_p, space.end_p)) / 2
     return OK, end_prior - prior - weights.fibre_volume * (end - start) + drop, end_prior
 

@@ -69,7 +69,7 @@ def equipment(fibre: Fibre, scaled: bool, force: bool) -> tuple[Rules, Place, Sp
     tolerances = (float(RATTLE.tolerance), int(RATTLE.iterations), float(RATTLE.reversibility))
     rules = Rules(place.code.function, place.code.force if force else 0, place.code.data, *tolerances)
     shapes = [(q,), (q, d), (q, d), (d,), (q,), (q, q), (q,), (d,), (d,), (d,), (d,)]
-    room = [(d,), (d,), (d,), (d,), (q,), (q, q), (1, d), (labels,), (q + labels + q * d,)]
+    room = [(d,), (d,), (d,), (d,), (q,), (q, q), (1, d), (labels,), (fibre.combinations.size,)]
     numbers = (fibre.table, fibre.combinations.address, labels)
     space = Space(place.scale, place.softening, place.single, *numbers, *(np.empty(shape) for shape in room))
     return rules, Place(*(np.empty(shape) for shape in shapes)), space
