@@ -14,6 +14,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
+from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 from types import ModuleType
@@ -24,7 +25,6 @@ from numpy.typing import NDArray
 
 from equifinal.errors import DataError, EquifinalError, SamplingError, did_you_mean
 from equifinal.posterior import Posterior
-from equifinal.samplers import geometric, random_walk
 from equifinal.samplers.checkpoint import Checkpoint, Saved
 from equifinal.samplers.parcel import Parcel
 
@@ -33,11 +33,15 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-SAMPLERS: dict[str, ModuleType] = {"random-walk": random_walk, "geometric": geometric}
+SAMPLERS = {"random-walk": "random_walk", "geometric": "geometric"}  # modules, each imported when first asked for
 SEGMENT_SECONDS = 0.2  # long enough to hide the cost of handing work over, short enough for a lively progress bar
 CHECKPOINT_SECONDS = 5.0
 START_DRAWS, START_ROUNDS = 50, 20
 MAX_DRAWS = 10**9
+
+
+def sampler_module(name: str) -> ModuleType:
+    return import_module(f"equifinal.samplers.{SAMPLERS[name]}")
 
 
 @dataclass(frozen=True)
@@ -79,12 +83,12 @@ class RunSettings:
         self.sampler_settings()
 
     def sampler_settings(self) -> Any:
-        fields = SAMPLERS[self.sampler].Settings.__dataclass_fields__
+        fields = sampler_module(self.sampler).Settings.__dataclass_fields__
         for name in self.options:
             if name not in fields:
                 hint = did_you_mean(name, fields)
                 raise DataError(f"sampler '{self.sampler}' has no option '{name}'{hint} (it has: {', '.join(fields)})")
-        return SAMPLERS[self.sampler].Settings(**self.options)
+        return sampler_module(self.sampler).Settings(**self.options)
 
     @property
     def iterations(self) -> int:
@@ -148,7 +152,7 @@ class Draws:
     @property
     def counts(self) -> dict[str, int]:
         """What the sampler counted after warm-up, over all chains."""
-        names = SAMPLERS[self.settings.sampler].COUNTS
+        names = sampler_module(self.settings.sampler).COUNTS
         return {name: int(number) for name, number in zip(names, self.tally.counts.sum(axis=0), strict=True)}
 
 
@@ -173,7 +177,7 @@ def advance(
     parcel: Parcel[Fibre | None],
 ) -> Segment:
     """Run ``count`` iterations from ``iteration`` on for all chains of ``state``."""
-    sampler, options, fibre = SAMPLERS[settings.sampler], settings.sampler_settings(), parcel.content
+    sampler, options, fibre = sampler_module(settings.sampler), settings.sampler_settings(), parcel.content
     rngs = [copy.deepcopy(rng) for rng in rngs]  # an interrupted segment must leave no trace
     chains = len(rngs)
     kept: list[tuple[Any, Array]] = []
@@ -304,7 +308,7 @@ def _begin(posterior: Posterior, settings: RunSettings, fibre: Fibre | None) -> 
     rngs = spawn_generators(settings.seed, settings.chains)
     starts = [find_start(posterior, rng) for rng in rngs]
     positions = np.stack([start.position for start in starts])
-    state = SAMPLERS[settings.sampler].init(posterior, positions, settings.sampler_settings(), fibre)
+    state = sampler_module(settings.sampler).init(posterior, positions, settings.sampler_settings(), fibre)
     nothing = advance(posterior, settings, state, rngs, 0, 0, Parcel(fibre))
     solves = np.array([start.solves for start in starts])
     failures = np.array([start.failures for start in starts])
@@ -313,7 +317,7 @@ def _begin(posterior: Posterior, settings: RunSettings, fibre: Fibre | None) -> 
 
 
 def _restore(settings: RunSettings, saved: Saved) -> Snapshot:
-    state = SAMPLERS[settings.sampler].State(**saved.group("state"))
+    state = sampler_module(settings.sampler).State(**saved.group("state"))
     tally, chunk = Tally(**saved.group("tally")), Chunk(**saved.group("chunk"))
     return Snapshot(state=state, rngs=saved.generators(), tally=tally, chunks=(chunk,), **saved.numbers)
 
