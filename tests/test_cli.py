@@ -126,6 +126,14 @@ def test_closed_streams(tmp_path: Path) -> None:
         assert done.returncode == 0
 
 
+def test_fit_along_the_fibre(command: Callable[..., Done]) -> None:
+    done = command("fit", "si", *QUICK, "--sampler", "geometric", "--quiet", "--no-analysis")
+    assert done.returncode == 0, done.stderr
+    assert "geometric: 2 x 300 draws" in done.stdout
+    assert "along the fibre: 2,400 moves" in done.stdout
+    assert "left support" in done.stdout
+
+
 def test_fit_json(problem: Path, tmp_path: Path, command: Callable[..., Done]) -> None:
     done = command("fit", str(problem), *QUICK, "--json", "--out", "out")
     assert done.returncode == 0, done.stderr

@@ -134,7 +134,7 @@ def _console() -> Any:
 @app.command()
 def fit(
     problem: ProblemArgument,
-    sampler: Annotated[str | None, typer.Option(help="random-walk", show_default="random-walk")] = None,
+    sampler: Annotated[str | None, typer.Option(help="random-walk or geometric", show_default="random-walk")] = None,
     draws: Annotated[int | None, typer.Option(help="Draws kept, a chain.", show_default="10000")] = None,
     warmup: Annotated[int | None, typer.Option(help="Warm-up iterations, a chain.", show_default="5000")] = None,
     chains: Annotated[int | None, typer.Option(help="Number of chains.", show_default="4")] = None,

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 RHAT_LIMIT = 1.01
 ESS_PER_CHAIN = 100
 FAILED_SHARE = 0.05
+FAILED_MOVES = 0.3
 
 Row = Mapping[str, float]
 
@@ -110,6 +111,38 @@ def advise(data: InferenceData, summary: Mapping[str, Row] | None = None) -> lis
             f"{failed / solves:.0%} of the ODE solves failed: the posterior is cut off where they do. Narrow the "
             "priors, or raise max_steps or loosen rtol under [solver]."
         )
+    counts = _fibre_counts(data)
+    lost = sum(counts.get(name, 0) for name in ("newton_failed", "not_reversible", "rank_deficient", "not_finite"))
+    if counts and lost > FAILED_MOVES * _moves(counts):
+        found.append(
+            f"{lost / _moves(counts):.0%} of the moves along the fibre failed: the draws are right, but fewer are "
+            "effective. Give smaller steps (option step_size), or leave it out so that warm-up finds it."
+        )
+    return found
+
+
+def _fibre_counts(data: InferenceData) -> dict[str, int]:
+    """What became of moves along fibres: each status and how often, and how many were accepted; empty if none."""
+    counts = json.loads(data.attrs.get("counts", "{}"))
+    found = {name.removeprefix("fibre_"): n for name, n in counts.items() if name.startswith("fibre_")}
+    return found if any(found.values()) else {}
+
+
+def _moves(counts: Mapping[str, int]) -> int:
+    return sum(number for name, number in counts.items() if name != "accepted")
+
+
+def moves_in_words(data: InferenceData) -> list[str]:
+    """A line on moves along fibres, and one on swaps of roots, if there were any."""
+    found, counts = [], _fibre_counts(data)
+    if counts:
+        lost = {name: n for name, n in counts.items() if n and name not in ("ok", "accepted")}
+        reasons = "".join(f", {n / _moves(counts):.1%} {name.replace('_', ' ')}" for name, n in lost.items())
+        share = counts["accepted"] / _moves(counts)
+        found.append(f"along the fibre: {_moves(counts):,} moves, {share:.1%} accepted{reasons}")
+    swaps = json.loads(data.attrs.get("counts", "{}")).get("swapped", 0)
+    if swaps:
+        found.append(f"between equivalent parameters: {swaps:,} swaps")
     return found
 
 

@@ -69,6 +69,7 @@ class Fit:
             "warmup_seconds": float(attributes["warmup_seconds"]),
             "sampling_seconds": float(attributes["sampling_seconds"]),
             "acceptance": diagnostics.acceptance(self.data),
+            "counts": json.loads(attributes["counts"]),
             "summary": {name: dict(row) for name, row in self.summary.items()},
             "results": str(self.path),
             "interrupted": self.interrupted,
@@ -228,6 +229,8 @@ def show(done: Fit) -> None:
         f"sampling {attributes['sampling_seconds']:.1f} s",
         highlight=False,
     )
+    for line in diagnostics.moves_in_words(done.data):
+        console.print(line, highlight=False)
     if attributes["resumed_at"] >= 0:
         console.print(f"taken up at iteration {attributes['resumed_at']:,}", highlight=False)
     for warning in done.warnings:

@@ -28,6 +28,8 @@ from equifinal.samplers.run import Draws, RunSettings, Update, run
 if TYPE_CHECKING:
     from arviz import InferenceData
 
+    from equifinal.fibre import Fibre
+
 VERSIONS = ("equifinal", "numpy", "scipy", "numba", "arviz")
 POINTWISE_BATCH = 20_000
 
@@ -42,6 +44,7 @@ def sample(
     thin: int | None = None,
     seed: int | None = None,
     options: Mapping[str, Any] | None = None,
+    fibre: Fibre | None = None,
     executor: Executor | None = None,
     progress: bool | Callable[[Update], None] = True,
     checkpoint: str | Path | None = None,
@@ -54,6 +57,8 @@ def sample(
     ----------
     sampler, chains, warmup, draws, thin, seed, options
         See `RunSettings`.
+    fibre
+        The fibre of the models, with the problem's priors, for samplers that use it; left out, it is found by analysis.
     executor
         Any `concurrent.futures.Executor` (or dask client) to run chains in; the draws do not depend on it.
     progress
@@ -78,13 +83,24 @@ def sample(
     settings = run_settings(problem, asked)
     with show_stage("compiling (a machine's first run takes some ten seconds)", progress is True):
         posterior = Posterior(problem)
+    if fibre is None and settings.sampler_settings().needs_fibre:
+        with show_stage("finding what the data cannot tell apart", progress is True):
+            fibre = fibre_of(problem)
     if callable(progress):
-        made = run(posterior, settings, executor=executor, progress=progress, checkpoint=checkpoint)
+        made = run(posterior, settings, fibre=fibre, executor=executor, progress=progress, checkpoint=checkpoint)
     else:
         with show_progress(settings, progress) as display:
-            made = run(posterior, settings, executor=executor, progress=display, checkpoint=checkpoint)
+            made = run(posterior, settings, fibre=fibre, executor=executor, progress=display, checkpoint=checkpoint)
     with show_stage("collecting results", progress is True):
         return to_inference_data(posterior, made)
+
+
+def fibre_of(problem: Problem) -> Fibre:
+    """The fibre of a problem's models, found by analysis."""
+    from equifinal.fibre import Fibre
+    from equifinal.identifiability import analyse
+
+    return Fibre.of(analyse([experiment.model for experiment in problem.experiments]), problem.priors)
 
 
 def run_settings(problem: Problem, asked: Mapping[str, Any]) -> RunSettings:
@@ -178,6 +194,7 @@ def _attributes(posterior: Posterior, draws: Draws) -> dict[str, Any]:
         "warmup_solves": int(draws.tally.warmup_solves.sum()),
         "failed_solves": int(draws.tally.failures.sum()),
         "acceptance": [float(a) for a in draws.acceptance],
+        "counts": json.dumps(draws.counts),
         "compile_seconds": float(posterior.compile_seconds),
         "warmup_seconds": float(draws.warmup_seconds),
         "sampling_seconds": float(draws.sampling_seconds),

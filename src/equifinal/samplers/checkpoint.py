@@ -19,7 +19,7 @@ import numpy as np
 from equifinal.errors import SamplingError
 from equifinal.io.files import replace_file
 
-FORMAT = 1
+FORMAT = 2
 
 
 @dataclass(frozen=True, eq=False)

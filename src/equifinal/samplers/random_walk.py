@@ -8,13 +8,16 @@ L L^T is a fixed covariance, or it is learned during warm-up only: the covarianc
 and Tamminen 2001) with the scale s moved towards a target acceptance by Robbins-Monro steps (Andrieu and Thoms 2008).
 Nothing is adapted after warm-up, so that the draws that are kept come from one Markov kernel that leaves the posterior
 invariant.
+
+Where the identifiable combinations leave several roots, a walk sits on one of them for long. Given the fibre, each step
+is followed by a swap of roots (see `root_swap`), which costs no ODE solve.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,8 +25,14 @@ from numpy.typing import NDArray
 from equifinal.compiled import compiled
 from equifinal.errors import DataError
 from equifinal.posterior import Posterior
+from equifinal.samplers import root_swap
+
+if TYPE_CHECKING:
+    from equifinal.fibre import Fibre
 
 Array = NDArray[np.float64]
+
+COUNTS = ("swapped", "unresolved_roots")
 
 
 @dataclass(frozen=True)
@@ -37,16 +46,25 @@ class Settings:
         out, it is learned in warm-up.
     target
         The acceptance that warm-up aims at.
+    swap
+        Whether to analyse the model for root swaps; a fibre that is given is used in any case.
     """
 
     covariance: Any = None
     target: float = 0.27
+    swap: bool = False
 
     def __post_init__(self) -> None:
+        if not isinstance(self.swap, bool):
+            raise DataError(f"random-walk option 'swap' must be true or false, not {self.swap!r}")
         if not isinstance(self.target, (int, float)) or not 0 < self.target < 1:
             raise DataError(f"random-walk option 'target' must lie between 0 and 1, not {self.target!r}")
         if isinstance(self.covariance, np.ndarray):  # plain lists print in full
             object.__setattr__(self, "covariance", self.covariance.tolist())
+
+    @property
+    def needs_fibre(self) -> bool:
+        return self.swap
 
     def factor(self, dimension: int) -> Array | None:
         """The Cholesky factor of the fixed covariance, or ``None``."""
@@ -89,9 +107,10 @@ class Info(NamedTuple):
     acceptance: Array
     solves: NDArray[np.int64]
     failures: NDArray[np.int64]
+    counts: NDArray[np.int64]  # a column for each of `COUNTS`
 
 
-def init(posterior: Posterior, positions: Array, settings: Settings) -> State:
+def init(posterior: Posterior, positions: Array, settings: Settings, fibre: Fibre | None = None) -> State:
     """Chains at the given positions, with a first guess of the proposal from the prior."""
     found = posterior.evaluate(positions)
     chains, d = positions.shape
@@ -117,8 +136,9 @@ def step(
     settings: Settings,
     iteration: int,
     warmup: int,
+    fibre: Fibre | None = None,
 ) -> tuple[State, Info]:
-    """One Metropolis step of every chain; adapts while ``iteration < warmup``."""
+    """One Metropolis step of every chain, and a swap of roots; adapts while ``iteration < warmup``."""
     d = state.position.shape[1]
     normals = np.empty_like(state.position)
     uniforms = np.empty(len(rngs))
@@ -136,9 +156,14 @@ def step(
         log_prior=np.where(accepted, found.log_prior, state.log_prior),
         log_likelihood=np.where(accepted, found.log_likelihood, state.log_likelihood),
     )
+    counts = np.zeros((len(rngs), len(COUNTS)), np.int64)
+    if fibre is not None and root_swap.due(fibre, iteration):
+        swap = root_swap.swap(fibre, moved.position, moved.log_prior, rngs)
+        moved = moved._replace(position=swap.position, log_prior=swap.log_prior)
+        counts[:, 0], counts[:, 1] = swap.swapped, swap.unresolved
     if iteration < warmup and settings.covariance is None:
         moved = _adapt(moved, acceptance, settings, iteration)
-    return moved, Info(accepted, acceptance, found.solves, found.failures)
+    return moved, Info(accepted, acceptance, found.solves, found.failures, counts)
 
 
 FACTOR_EVERY = 25  # iterations between two Cholesky factorisations
@@ -151,7 +176,7 @@ def _adapt(state: State, acceptance: Array, settings: Settings, iteration: int) 
     mean, covariance = update_moments(state.mean, state.covariance, state.position, weight)
     factor = state.factor
     if iteration >= 100 and iteration % FACTOR_EVERY == 0:
-        factor = np.stack([_factorised(c, old) for c, old in zip(covariance, state.factor, strict=True)])
+        factor = np.stack([factorised(c, old) for c, old in zip(covariance, state.factor, strict=True)])
         # keep the size of the proposals continuous when their shape first comes from the chain
         if iteration == 100:
             old = np.log(np.diagonal(state.factor, axis1=1, axis2=2)).mean(axis=1)
@@ -159,7 +184,7 @@ def _adapt(state: State, acceptance: Array, settings: Settings, iteration: int) 
     return state._replace(log_scale=log_scale, mean=mean, covariance=covariance, factor=factor)
 
 
-def _factorised(covariance: Array, fallback: Array) -> Array:
+def factorised(covariance: Array, fallback: Array) -> Array:
     d = covariance.shape[0]
     try:
         return np.linalg.cholesky(covariance + (1e-10 * np.trace(covariance) / d + 1e-14) * np.eye(d))

@@ -14,26 +14,34 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
+from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from equifinal.errors import DataError, EquifinalError, SamplingError, did_you_mean
 from equifinal.posterior import Posterior
-from equifinal.samplers import random_walk
 from equifinal.samplers.checkpoint import Checkpoint, Saved
+from equifinal.samplers.parcel import Parcel
+
+if TYPE_CHECKING:
+    from equifinal.fibre import Fibre
 
 Array = NDArray[np.float64]
 
-SAMPLERS: dict[str, ModuleType] = {"random-walk": random_walk}
+SAMPLERS = {"random-walk": "random_walk", "geometric": "geometric"}  # modules, each imported when first asked for
 SEGMENT_SECONDS = 0.2  # long enough to hide the cost of handing work over, short enough for a lively progress bar
 CHECKPOINT_SECONDS = 5.0
 START_DRAWS, START_ROUNDS = 50, 20
 MAX_DRAWS = 10**9
+
+
+def sampler_module(name: str) -> ModuleType:
+    return import_module(f"equifinal.samplers.{SAMPLERS[name]}")
 
 
 @dataclass(frozen=True)
@@ -75,12 +83,12 @@ class RunSettings:
         self.sampler_settings()
 
     def sampler_settings(self) -> Any:
-        fields = SAMPLERS[self.sampler].Settings.__dataclass_fields__
+        fields = sampler_module(self.sampler).Settings.__dataclass_fields__
         for name in self.options:
             if name not in fields:
                 hint = did_you_mean(name, fields)
                 raise DataError(f"sampler '{self.sampler}' has no option '{name}'{hint} (it has: {', '.join(fields)})")
-        return SAMPLERS[self.sampler].Settings(**self.options)
+        return sampler_module(self.sampler).Settings(**self.options)
 
     @property
     def iterations(self) -> int:
@@ -102,13 +110,14 @@ class Chunk(NamedTuple):
 
 class Tally(NamedTuple):
     """A number a chain: ODE solves and failures, the search for a start included; accepted and all iterations after
-    warm-up; solves before its end."""
+    warm-up; solves before its end; and what else the sampler counts after it, a column a name."""
 
     solves: NDArray[np.int64]
     failures: NDArray[np.int64]
     accepted: NDArray[np.int64]
     sampled: NDArray[np.int64]
     warmup_solves: NDArray[np.int64]
+    counts: NDArray[np.int64]
 
     def plus(self, other: Tally) -> Tally:
         return Tally(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
@@ -140,6 +149,12 @@ class Draws:
         """Share of accepted proposals of each chain after warm-up."""
         return self.tally.accepted / np.maximum(1, self.tally.sampled)
 
+    @property
+    def counts(self) -> dict[str, int]:
+        """What the sampler counted after warm-up, over all chains."""
+        names = sampler_module(self.settings.sampler).COUNTS
+        return {name: int(number) for name, number in zip(names, self.tally.counts.sum(axis=0), strict=True)}
+
 
 @dataclass(frozen=True)
 class Update:
@@ -159,21 +174,24 @@ def advance(
     rngs: list[np.random.Generator],
     iteration: int,
     count: int,
+    parcel: Parcel[Fibre | None],
 ) -> Segment:
     """Run ``count`` iterations from ``iteration`` on for all chains of ``state``."""
-    sampler, options = SAMPLERS[settings.sampler], settings.sampler_settings()
+    sampler, options, fibre = sampler_module(settings.sampler), settings.sampler_settings(), parcel.content
     rngs = [copy.deepcopy(rng) for rng in rngs]  # an interrupted segment must leave no trace
     chains = len(rngs)
     kept: list[tuple[Any, Array]] = []
     solves, failures, accepted, sampled, warm = (np.zeros(chains, np.int64) for _ in range(5))
+    counts = np.zeros((chains, len(sampler.COUNTS)), np.int64)
     for now in range(iteration, iteration + count):
-        state, info = sampler.step(posterior, state, rngs, options, now, settings.warmup)
+        state, info = sampler.step(posterior, state, rngs, options, now, settings.warmup, fibre)
         solves += info.solves
         failures += info.failures
         if now < settings.warmup:
             warm += info.solves
             continue
         accepted += info.accepted
+        counts += info.counts
         sampled += 1
         if (now - settings.warmup + 1) % settings.thin == 0:
             kept.append((state, info.acceptance))
@@ -184,7 +202,7 @@ def advance(
         log_likelihood=np.stack([s.log_likelihood for s, _ in kept], axis=1) if kept else np.empty((chains, 0)),
         acceptance=np.stack([a for _, a in kept], axis=1) if kept else np.empty((chains, 0)),
     )
-    return Segment(state, rngs, chunk, Tally(solves, failures, accepted, sampled, warm))
+    return Segment(state, rngs, chunk, Tally(solves, failures, accepted, sampled, warm, counts))
 
 
 class Start(NamedTuple):
@@ -220,6 +238,7 @@ def run(
     posterior: Posterior,
     settings: RunSettings,
     *,
+    fibre: Fibre | None = None,
     executor: Executor | None = None,
     progress: Callable[[Update], None] | None = None,
     checkpoint: str | Path | None = None,
@@ -228,6 +247,8 @@ def run(
 
     Parameters
     ----------
+    fibre
+        The fibre of the model, for samplers that move along it or swap its roots.
     executor
         Anything with ``submit`` that returns futures: threads, processes, a dask client. Left out, all chains advance
         together here, and their ODE solves share the machine's cores as threads.
@@ -237,9 +258,12 @@ def run(
         A file to save the run's state in from time to time. If it holds a run of this same posterior and these same
         settings, that run is taken up where it stopped; its draws end the same as if it had never stopped.
     """
-    store = Checkpoint(Path(checkpoint), _identity(posterior, settings)) if checkpoint else None
+    if fibre is not None and not np.array_equal(fibre.table, posterior.table):
+        raise SamplingError("the fibre was made for other parameters, or for other priors, than the posterior has")
+    store = Checkpoint(Path(checkpoint), _identity(posterior, settings, fibre)) if checkpoint else None
     saved = store.load() if store else None
-    under_way = _Run(posterior, settings, store, _restore(settings, saved) if saved else _begin(posterior, settings))
+    start = _restore(settings, saved) if saved else _begin(posterior, settings, fibre)
+    under_way = _Run(posterior, settings, fibre, store, start)
     interrupted = False
     try:
         under_way.finish(executor, progress)
@@ -262,10 +286,10 @@ def run(
     )
 
 
-def _identity(posterior: Posterior, settings: RunSettings) -> str:
+def _identity(posterior: Posterior, settings: RunSettings, fibre: Fibre | None) -> str:
     """What a checkpoint must agree with to be taken up: another version may draw differently."""
     parts = vars(settings) | {"options": settings.sampler_settings()}
-    return f"equifinal {version('equifinal')}; {posterior.problem.fingerprint()}; {parts!r}"
+    return f"equifinal {version('equifinal')}; {posterior.problem.fingerprint()}; {parts!r}; {fibre!r}"
 
 
 class Snapshot(NamedTuple):
@@ -280,12 +304,12 @@ class Snapshot(NamedTuple):
     sampling_seconds: float = 0.0
 
 
-def _begin(posterior: Posterior, settings: RunSettings) -> Snapshot:
+def _begin(posterior: Posterior, settings: RunSettings, fibre: Fibre | None) -> Snapshot:
     rngs = spawn_generators(settings.seed, settings.chains)
     starts = [find_start(posterior, rng) for rng in rngs]
     positions = np.stack([start.position for start in starts])
-    state = SAMPLERS[settings.sampler].init(posterior, positions, settings.sampler_settings())
-    nothing = advance(posterior, settings, state, rngs, 0, 0)
+    state = sampler_module(settings.sampler).init(posterior, positions, settings.sampler_settings(), fibre)
+    nothing = advance(posterior, settings, state, rngs, 0, 0, Parcel(fibre))
     solves = np.array([start.solves for start in starts])
     failures = np.array([start.failures for start in starts])
     tally = nothing.tally._replace(solves=solves, failures=failures, warmup_solves=solves)
@@ -293,7 +317,7 @@ def _begin(posterior: Posterior, settings: RunSettings) -> Snapshot:
 
 
 def _restore(settings: RunSettings, saved: Saved) -> Snapshot:
-    state = SAMPLERS[settings.sampler].State(**saved.group("state"))
+    state = sampler_module(settings.sampler).State(**saved.group("state"))
     tally, chunk = Tally(**saved.group("tally")), Chunk(**saved.group("chunk"))
     return Snapshot(state=state, rngs=saved.generators(), tally=tally, chunks=(chunk,), **saved.numbers)
 
@@ -301,8 +325,16 @@ def _restore(settings: RunSettings, saved: Saved) -> Snapshot:
 class _Run:
     """The mutable middle of `run`. ``now`` is replaced in one assignment, so an interrupt never finds it half new."""
 
-    def __init__(self, posterior: Posterior, settings: RunSettings, store: Checkpoint | None, start: Snapshot):
+    def __init__(
+        self,
+        posterior: Posterior,
+        settings: RunSettings,
+        fibre: Fibre | None,
+        store: Checkpoint | None,
+        start: Snapshot,
+    ):
         self.posterior, self.settings, self.store = posterior, settings, store
+        self.parcel = Parcel(fibre)
         self.now = start
         self.unsaved = False
 
@@ -348,7 +380,7 @@ class _Run:
         now = self.now
         began = time.perf_counter()
         if executor is None:
-            segment = advance(self.posterior, self.settings, now.state, now.rngs, now.iteration, count)
+            segment = advance(self.posterior, self.settings, now.state, now.rngs, now.iteration, count, self.parcel)
         else:
             segment = self._advance_apart(count, executor)
         elapsed = time.perf_counter() - began
@@ -371,7 +403,8 @@ class _Run:
         try:
             for i, rng in enumerate(now.rngs):
                 own = type(now.state)(*(part[i : i + 1] for part in now.state))
-                tasks.append(executor.submit(advance, self.posterior, self.settings, own, [rng], now.iteration, count))
+                work = (self.posterior, self.settings, own, [rng], now.iteration, count, self.parcel)
+                tasks.append(executor.submit(advance, *work))
             parts = [task.result() for task in tasks]
         except (KeyboardInterrupt, EquifinalError):
             raise

@@ -1,0 +1,75 @@
+"""The fibre as the compiled moves of `geometric` need it: scales of its coordinates, addresses, room to work in."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+
+from equifinal.expression import Expression, Name
+from equifinal.fibre import Fibre
+from equifinal.fibre.constraint import ConstraintCode, constraint_code
+from equifinal.prior import from_theta
+from equifinal.samplers import rattle
+from equifinal.samplers.geometric_kernel import Space
+from equifinal.samplers.rattle_kernel import Place, Rules
+
+Array = NDArray[np.float64]
+
+RATTLE = rattle.Settings()
+
+
+class Ground(NamedTuple):
+    """A fibre in scaled coordinates."""
+
+    code: ConstraintCode
+    scale: Array
+    softening: Array
+    single: NDArray[np.int64]
+    spread: Array  # of h(c) under the prior
+
+
+_grounds: WeakKeyDictionary[Fibre, dict[bool, Ground]] = WeakKeyDictionary()
+
+
+def ground(fibre: Fibre, scaled: bool) -> Ground:
+    """Made once for a fibre; ``scaled`` says whether coordinates are divided by the prior's spread."""
+    known = _grounds.setdefault(fibre, {})
+    if scaled not in known:
+        quartiles = np.array([[p.quantile(0.25), p.quantile(0.75)] for p in fibre.priors.values()])
+        u = from_theta(np.ascontiguousarray(quartiles.T), fibre.table)
+        scale = np.abs(u[1] - u[0]) / 1.349 if scaled else np.ones(len(fibre.names))
+        c = fibre.xi(fibre.prior_draws)
+        finite = np.isfinite(c).all(axis=1)
+        c = c[finite]
+        softening = np.quantile(np.abs(c), 0.02, axis=0) if len(c) else np.ones(fibre.rank)
+        softening = np.where(softening > 0, softening, 1.0)
+        single = np.array([_parameter(fibre, e) for e in fibre.combinations.independent], np.int64)
+        drawn = fibre.to_coordinates(fibre.prior_draws[finite])
+        values = np.where(single >= 0, drawn[:, single], np.arcsinh(c / softening))
+        spread = np.std(values, axis=0) if len(c) else np.ones(fibre.rank)
+        spread = np.where(np.isfinite(spread) & (spread > 0), spread, 1.0)
+        known[scaled] = Ground(constraint_code(fibre, scale), scale, softening, single, spread)
+    return known[scaled]
+
+
+def _parameter(fibre: Fibre, combination: Expression) -> int:
+    """Which parameter a combination is; -1 if none."""
+    if isinstance(combination, Name) and combination.name in fibre.names:
+        return fibre.names.index(combination.name)
+    return -1
+
+
+def equipment(fibre: Fibre, scaled: bool, force: bool) -> tuple[Rules, Place, Space]:
+    """What the kernels need; made for each step, for threads may work at once."""
+    place = ground(fibre, scaled)
+    q, d, labels = fibre.rank, len(fibre.names), len(fibre.combinations.labels)
+    tolerances = (float(RATTLE.tolerance), int(RATTLE.iterations), float(RATTLE.reversibility))
+    rules = Rules(place.code.function, place.code.force if force else 0, place.code.data, *tolerances)
+    shapes = [(q,), (q, d), (q, d), (d,), (q,), (q, q), (q,), (d,), (d,), (d,), (d,)]
+    room = [(d,), (d,), (d,), (d,), (q,), (q, q), (1, d), (labels,), (fibre.combinations.size,)]
+    numbers = (fibre.table, fibre.combinations.address, labels)
+    space = Space(place.scale, place.softening, place.single, *numbers, *(np.empty(shape) for shape in room))
+    return rules, Place(*(np.empty(shape) for shape in shapes)), space

@@ -1,0 +1,38 @@
+"""Things that are costly to make, sent to workers again and again and made there once."""
+
+from __future__ import annotations
+
+import hashlib
+import pickle
+from functools import cached_property
+from typing import Any, Generic, TypeVar
+
+Content = TypeVar("Content")
+
+_received: dict[str, Parcel[Any]] = {}
+KEPT = 8
+
+
+class Parcel(Generic[Content]):
+    """Something that can be pickled; in a process that has received it before, it is the same object as then."""
+
+    def __init__(self, content: Content):
+        self.content = content
+
+    @cached_property
+    def _packed(self) -> tuple[str, bytes]:
+        packed = pickle.dumps(self.content)
+        return hashlib.sha256(packed).hexdigest(), packed
+
+    def __reduce__(self):
+        return _receive, self._packed
+
+
+def _receive(key: str, packed: bytes) -> Parcel[Any]:
+    if key not in _received:
+        while len(_received) >= KEPT:
+            _received.pop(next(iter(_received)), None)
+        parcel = Parcel(pickle.loads(packed))
+        parcel.__dict__["_packed"] = key, packed
+        _received[key] = parcel
+    return _received[key]

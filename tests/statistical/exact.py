@@ -1,0 +1,243 @@
+"""Posteriors whose exact draws are known, for tests of stationarity.
+
+Each has a likelihood in closed form that depends on the combinations only, and a way to draw from the posterior that
+shares nothing with the samplers: rejection from the prior, or, for the SI epidemic, rejection of its identifiable
+combinations followed by a uniform draw along the fibre.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+from scipy import optimize, stats
+
+from equifinal.examples import example_path
+from equifinal.fibre import Fibre
+from equifinal.io.toml import load
+from equifinal.posterior import Evaluation
+from equifinal.prior import Prior, log_prior, to_theta
+
+Array = np.ndarray
+
+
+class Known:
+    """A posterior with a likelihood in closed form: what samplers need of `equifinal.posterior.Posterior`."""
+
+    def __init__(self, fibre: Fibre, log_likelihood: Callable[[Array], Array]):
+        self.fibre, self.log_likelihood = fibre, log_likelihood
+        self.parameters, self.dimension = fibre.names, len(fibre.names)
+        self.to_theta, self.to_coordinates = fibre.to_theta, fibre.to_coordinates
+        self.evaluations = 0
+
+    def evaluate(self, u: Array) -> Evaluation:
+        theta, log_slope = to_theta(np.ascontiguousarray(u), self.fibre.table)
+        prior = log_prior(theta, self.fibre.table) + log_slope
+        inside = np.isfinite(prior)
+        likelihood = np.full(len(u), -np.inf)
+        likelihood[inside] = self.log_likelihood(theta[inside])
+        self.evaluations += int(inside.sum())
+        return Evaluation(np.where(inside, prior, -np.inf), likelihood, inside.astype(int), np.zeros(len(u), int))
+
+    def sample_prior(self, rng: np.random.Generator, size: int) -> Array:
+        return np.column_stack([prior.sample(rng, size) for prior in self.fibre.priors.values()])
+
+
+class Case(NamedTuple):
+    posterior: Known
+    draw: Callable[[np.random.Generator, int], Array]
+    step_size: float = 0.3
+    covariance: float = 0.2
+
+
+def by_rejection(posterior: Known) -> Callable[[np.random.Generator, int], Array]:
+    """Draws from a posterior whose likelihood is at most one."""
+
+    def draw(rng: np.random.Generator, size: int) -> Array:
+        kept: list[Array] = []
+        while sum(map(len, kept)) < size:
+            theta = posterior.sample_prior(rng, size)
+            kept.append(theta[np.log(rng.random(size)) < posterior.log_likelihood(theta)])
+        return np.concatenate(kept)[:size]
+
+    return draw
+
+
+def uniform(lower: float, upper: float, coordinate: str = "identity") -> Prior:
+    return Prior("uniform", lower=lower, upper=upper, coordinate=coordinate)
+
+
+def bell(value: Array, centre: float, sd: float) -> Array:
+    return -0.5 * ((value - centre) / sd) ** 2
+
+
+@cache
+def case(name: str) -> Case:
+    return CASES[name]()
+
+
+def _case(fibre: Fibre, log_likelihood: Callable[[Array], Array], **options: float) -> Case:
+    posterior = Known(fibre, log_likelihood)
+    return Case(posterior, by_rejection(posterior), **options)
+
+
+def product() -> Case:
+    """x*y in an unequal box."""
+    fibre = Fibre(["x*y"], {"x": uniform(0.2, 2.0), "y": uniform(0.5, 4.0, "log")})
+    return _case(fibre, lambda t: bell(t[:, 0] * t[:, 1], 2.0, 1.0))
+
+
+def circle() -> Case:
+    """A circle cut by a box: several pieces, and two roots."""
+    fibre = Fibre(["x^2 + y^2"], {"x": uniform(-1.0, 0.7), "y": Prior("normal", mean=0.2, sd=0.6, lower=-0.5)})
+    return _case(fibre, lambda t: bell(t[:, 0] ** 2 + t[:, 1] ** 2, 0.6, 0.25))
+
+
+def sum_and_product() -> Case:
+    """a + b with a*b: no continuum, two roots, a fold."""
+    fibre = Fibre(["a + b", "a*b"], {"a": uniform(0.0, 1.0), "b": uniform(0.0, 1.5, "logit")})
+    return _case(fibre, lambda t: bell(t.sum(axis=1), 1.2, 0.5) + bell(t.prod(axis=1), 0.3, 0.2))
+
+
+def squares() -> Case:
+    """a^2, ab, b^2: more functions than their rank; (a, b) and (-a, -b)."""
+    fibre = Fibre(["a^2", "a*b", "b^2"], {"a": uniform(-1.0, 1.0), "b": uniform(-1.0, 2.0)})
+    return _case(fibre, lambda t: bell(t[:, 0] ** 2, 0.4, 0.4) + bell(t[:, 0] * t[:, 1], 0.2, 0.6))
+
+
+def labelled() -> Case:
+    """(xy)^2 and (xy)^3: either alone leaves branches of another likelihood, which the other one labels."""
+    fibre = Fibre(["x^2*y^2", "x^3*y^3"], {"x": uniform(-1.0, 1.5), "y": uniform(-1.5, 1.0)})
+    assert fibre.combinations.labels
+    return _case(fibre, lambda t: bell(t[:, 0] * t[:, 1], 0.4, 0.5), step_size=0.5)
+
+
+def wiggle() -> Case:
+    """A fibre with bends so sharp that Newton's method may come back elsewhere than it went."""
+    bumps = " - ".join(f"1/(1 + 25*(x - {k})^2)" for k in ("1/2", "3/2", "5/2"))
+    fibre = Fibre([f"y - {bumps}"], {"x": Prior("normal", mean=0.0, sd=1.0), "y": uniform(-2.0, 3.0)})
+    return _case(fibre, lambda t: np.zeros(len(t)), step_size=0.7)
+
+
+def cubic() -> Case:
+    """Up to three roots with different determinants and priors."""
+    priors = {"x": uniform(-0.5, 0.5), "y": Prior("normal", mean=0.3, sd=0.7, lower=-1.3, upper=1.4)}
+    fibre = Fibre(["x + y^3 - y"], priors, partition=["x"])
+    assert fibre.chart.degree == 3
+    return _case(fibre, lambda t: bell(t[:, 0] + t[:, 1] ** 3 - t[:, 1], 0.0, 0.3))
+
+
+# --- the SI epidemic ---
+
+POPULATION = 1e4
+SI_BOUNDS = np.array([[1e-5, 1e-3], [0.01, 1.0], [0.01, 1.0], [1.0, 500.0]])  # beta, rho, gamma, I0
+
+
+@cache
+def si_data() -> tuple[Array, Array]:
+    (entry,) = load(example_path("si")).experiments[0].observations
+    return np.asarray(entry.times), np.asarray(entry.values)
+
+
+def si_log_likelihood(c: Array) -> Array:
+    """Of c = (beta/rho, beta N - gamma, rho I0): reports follow the logistic y' = c2 y - c1 y^2, y(0) = c3."""
+    times, values = si_data()
+    k, g, m = (c[:, j, None] for j in range(3))
+    growth = np.exp(g * times)
+    y = m * growth / (1 + k * m * times * np.where(g == 0, 1.0, np.expm1(g * times) / np.where(g == 0, 1.0, g * times)))
+    return -0.5 * np.sum(((y - values) / 5) ** 2, axis=1)
+
+
+def si_combinations(theta: Array) -> Array:
+    beta, rho, gamma, i0 = theta.T
+    return np.column_stack([beta / rho, beta * POPULATION - gamma, rho * i0])
+
+
+def si_interval(c: Array) -> tuple[Array, Array]:
+    """Between which rho the fibre over c lies in the box; its points are uniform in rho, as |det| = 1."""
+    k, g, m = c.T
+    (b0, b1), (r0, r1), (g0, g1), (i0, i1) = SI_BOUNDS
+    low = np.max([b0 / k, np.full_like(k, r0), (g0 + g) / (k * POPULATION), m / i1], axis=0)
+    high = np.min([b1 / k, np.full_like(k, r1), (g1 + g) / (k * POPULATION), m / i0], axis=0)
+    return low, np.maximum(high, low)
+
+
+def si_theta(c: Array, rho: Array) -> Array:
+    k, g, m = c.T
+    return np.column_stack([k * rho, rho, k * rho * POPULATION - g, m / rho])
+
+
+@cache
+def si_laplace() -> tuple[Array, Array]:
+    """Mode of c, and covariance of log c, roughly; c is positive wherever the posterior is not negligible."""
+    start = si_combinations(np.array([[2.5e-4, 0.25, 0.6, 40.0]]))[0]
+    found = optimize.minimize(lambda z: -si_log_likelihood((start * np.exp(z))[None])[0], np.zeros(3), tol=1e-10)
+    mode, step = start * np.exp(found.x), 1e-4
+    hessian = np.empty((3, 3))
+    for i in range(3):
+        for j in range(3):
+            a, b = np.eye(3)[i] * step, np.eye(3)[j] * step
+            points = mode * np.exp([a + b, a - b, b - a, -a - b])
+            hessian[i, j] = -np.dot([1, -1, -1, 1], si_log_likelihood(points)) / (4 * step**2)
+    return mode, np.linalg.inv(hessian)
+
+
+def si_draw(rng: np.random.Generator, size: int) -> Array:
+    mode, covariance = si_laplace()
+    proposal = stats.multivariate_t(np.zeros(3), 1.2 * covariance, df=8, seed=rng)
+    kept: list[Array] = []
+    bound = None
+    while sum(map(len, kept)) < size:
+        z = proposal.rvs(2 * size)
+        c = mode * np.exp(z)
+        low, high = si_interval(c)
+        with np.errstate(divide="ignore"):
+            log_weight = si_log_likelihood(c) + np.log(high - low) + z.sum(axis=1) - proposal.logpdf(z)
+        bound = np.nanmax(log_weight) + 0.05 if bound is None else bound
+        kept.append(c[np.log(rng.random(len(c))) < log_weight - bound])
+    c = np.concatenate(kept)[:size]
+    low, high = si_interval(c)
+    return si_theta(c, low + (high - low) * rng.random(size))
+
+
+def si() -> Case:
+    names = ("beta", "rho", "gamma", "I0")
+    priors = {name: uniform(low, high, "log") for name, (low, high) in zip(names, SI_BOUNDS, strict=True)}
+    fibre = Fibre(["beta/rho", "10000*beta - gamma", "rho*I0"], priors)
+    posterior = Known(fibre, lambda t: si_log_likelihood(si_combinations(t)))
+    return Case(posterior, si_draw, 0.3, 1e-3)
+
+
+def si_marginal(name: int, values: Array, points: int = 61) -> Array:
+    """The posterior distribution function of a parameter of SI, by quadrature over c, exactly along the fibre."""
+    mode, covariance = si_laplace()
+    line = np.linspace(-7, 7, points)
+    z = np.stack(np.meshgrid(line, line, line, indexing="ij"), axis=-1).reshape(-1, 3)
+    c = mode * np.exp(z @ np.linalg.cholesky(covariance).T)
+    low, high = si_interval(c)
+    log_like = si_log_likelihood(c)
+    weight = np.exp(log_like - log_like.max()) * (high - low) * c.prod(axis=1)
+    used = weight > 1e-12 * weight.max()
+    c, low, high, weight = c[used], low[used], high[used], weight[used]
+    k, g, m = c.T
+    found = []
+    for x in values:
+        # where along the fibre the parameter passes x; I0 falls with rho, the others rise
+        at = [x / k, np.full_like(k, x), (x + g) / (k * POPULATION), m / x][name]
+        share = (np.clip(at, low, high) - low) / (high - low)
+        found.append(np.average(1 - share if name == 3 else share, weights=weight))
+    return np.array(found)
+
+
+CASES: dict[str, Callable[[], Case]] = {
+    "product": product,
+    "circle": circle,
+    "sum and product": sum_and_product,
+    "squares": squares,
+    "labelled": labelled,
+    "wiggle": wiggle,
+    "cubic": cubic,
+    "si": si,
+}

@@ -1,0 +1,167 @@
+"""Exactness of the geometric sampler and of root swaps.
+
+Stationarity: n independent chains start from exact draws and make some steps; then every parameter and every
+combination must have the law it started with, by Kolmogorov-Smirnov against independent exact draws, at level 1e-6 a
+test (some 100 tests: a false alarm once in 10,000 runs). The same with one term of the sampler left out must fail.
+"""
+
+from __future__ import annotations
+
+import warnings
+
+import arviz
+import numpy as np
+import pytest
+from scipy import stats
+
+from equifinal.result import sample
+from equifinal.samplers import geometric, ground, random_walk, rattle, root_swap
+from equifinal.samplers.geometric_kernel import Weights
+from tests.problems import si
+from tests.statistical.exact import Case, Known, case, si_marginal
+
+LEVEL = 1e-6
+CONTINUA = ("product", "circle", "labelled", "wiggle", "cubic", "si")
+ROOTS = ("circle", "sum and product", "squares", "cubic")
+SWAPPING = ("sum and product", "squares")
+REPLICATES = {"product": 100_000, "si": 100_000}
+
+
+def prepared(known: Known, start: np.ndarray, settings: geometric.Settings) -> geometric.State:
+    """Chains with the transitions that a warm-up would have found."""
+    fibre = known.fibre
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        state = geometric.init(known, known.to_coordinates(start), settings, fibre)
+    if settings.transition == "paper":
+        return state
+    values, _ = geometric._locate(state, settings, fibre)
+    factor = np.linalg.cholesky(np.cov(values.T).reshape(fibre.rank, fibre.rank))
+    state = state._replace(
+        factor=np.tile(factor, (len(start), 1, 1)),
+        log_scale=np.full(len(start), np.log(1.5 / np.sqrt(fibre.rank))),
+    )
+    _, sizes = geometric._locate(state, settings, fibre)
+    return state._replace(log_tangent=np.full(len(start), sizes.mean()))
+
+
+def p_values(name: str, sampler: str, n: int = 40_000, steps: int = 8, **options) -> list[float]:
+    """Of Kolmogorov-Smirnov tests for each parameter and combination, after some steps from exact draws."""
+    found: Case = case(name)
+    known, rng = found.posterior, np.random.default_rng(1)
+    start, independent = found.draw(rng, n), found.draw(rng, 3 * n)
+    rngs = [np.random.default_rng(2)] * n  # chains take their numbers from one stream, in turn
+    if sampler == "random walk":
+        module, settings = random_walk, random_walk.Settings(covariance=found.covariance)
+        state = random_walk.init(known, known.to_coordinates(start), settings)
+    else:
+        module = geometric
+        chosen = {"fibre_moves": 1, "step_size": found.step_size, "steps": 3} | options
+        settings = geometric.Settings(kernel=sampler, **chosen)
+        state = prepared(known, start, settings)
+    before, spent = known.evaluations, 0
+    accepted = 0.0
+    for iteration in range(steps):
+        state, info = module.step(known, state, rngs, settings, iteration, 0, known.fibre)
+        spent += int(info.solves.sum())
+        accepted += info.accepted.mean() / steps
+    assert 0.05 < accepted < 0.98
+    assert known.evaluations - before == spent <= n * steps  # nothing but transitions costs a solve
+    again = known.evaluate(state.position)  # what was carried along is what it should be
+    np.testing.assert_allclose(state.log_prior, again.log_prior, atol=1e-8)
+    np.testing.assert_allclose(state.log_likelihood, again.log_likelihood, atol=1e-5)
+    theta = known.to_theta(state.position)
+    columns = zip((*theta.T, *known.fibre.xi(theta).T), (*independent.T, *known.fibre.xi(independent).T), strict=True)
+    return [stats.ks_2samp(a, b, method="asymp").pvalue for a, b in columns]
+
+
+@pytest.mark.parametrize("name", ROOTS)
+def test_the_random_walk_with_swaps_is_exact(name: str) -> None:
+    assert min(p_values(name, "random walk", n=REPLICATES.get(name, 40_000))) > LEVEL
+
+
+@pytest.mark.parametrize("name", [*CONTINUA, *SWAPPING])
+def test_separate_kernels_are_exact(name: str) -> None:
+    assert min(p_values(name, "separate", n=REPLICATES.get(name, 40_000))) > LEVEL
+
+
+@pytest.mark.parametrize("name", CONTINUA)
+def test_the_composite_kernel_is_exact(name: str) -> None:
+    assert min(p_values(name, "composite", n=REPLICATES.get(name, 40_000))) > LEVEL
+
+
+@pytest.mark.parametrize("name", ["product", "circle"])
+@pytest.mark.parametrize("kernel", ["separate", "composite"])
+def test_fixed_transitions_are_exact(name: str, kernel: str) -> None:
+    assert min(p_values(name, kernel, transition="paper", normal_sd=0.5, tangent_sd=0.3)) > LEVEL
+
+
+@pytest.mark.parametrize("name", ["product", "si"])
+def test_the_force_keeps_it_exact(name: str) -> None:
+    assert min(p_values(name, "separate", force=True)) > LEVEL
+
+
+@pytest.mark.parametrize(
+    ("name", "kernel", "weights"),
+    [
+        ("product", "separate", Weights(fibre_volume=0.0)),
+        ("si", "separate", Weights(fibre_volume=0.0)),
+        ("product", "separate", Weights(transition_volume=0.0)),
+        ("wiggle", "composite", Weights(first_share=1.0)),
+        ("wiggle", "composite", Weights(first_share=0.0)),
+        ("product", "composite", Weights(first_volume=0.0)),
+        ("product", "composite", Weights(second_volume=0.0)),
+        ("product", "composite", Weights(first_volume=0.0, second_volume=0.0)),
+        ("product", "composite", Weights(transition_volume=0.0)),
+    ],
+)
+def test_each_term_is_needed(name: str, kernel: str, weights: Weights, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(geometric, "WEIGHTS", weights)
+    assert min(p_values(name, kernel, n=60_000)) < LEVEL
+
+
+@pytest.mark.parametrize("kernel", ["separate", "composite"])
+def test_the_check_of_reversibility_is_needed(kernel: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ground, "RATTLE", rattle.Settings(reversibility=np.inf))
+    short = {"transition": "paper", "normal_sd": 0.05, "tangent_sd": 0.05}  # seldom rejected
+    assert min(p_values("wiggle", kernel, **short)) < LEVEL
+
+
+def without_determinants(fibre, theta, log_det):
+    n, most, d = theta.shape
+    prior = fibre.log_prior(theta.reshape(-1, d)).reshape(n, most)
+    return np.where(np.isnan(log_det), -np.inf, prior)
+
+
+def without_priors(fibre, theta, log_det):
+    return np.where(np.isnan(log_det), -np.inf, -log_det)
+
+
+@pytest.mark.parametrize("weights", [without_determinants, without_priors])
+@pytest.mark.parametrize("sampler", ["random walk", "separate"])
+def test_swaps_need_determinants_and_priors(sampler: str, weights, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(root_swap, "log_weights", weights)
+    assert min(p_values("cubic", sampler)) < LEVEL
+
+
+def test_labels_are_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On branches with other labels the likelihood is another one."""
+    fibre = case("labelled").posterior.fibre
+    blind = fibre.with_partition(fibre.free)
+    monkeypatch.setattr(blind.combinations, "labels", ())
+    monkeypatch.setattr(fibre, "combinations", blind.combinations)
+    with pytest.raises(AssertionError, match="Not equal to tolerance"):
+        p_values("labelled", "separate", n=20_000)
+
+
+def test_si_from_dispersed_starts_agrees_with_quadrature() -> None:
+    """Five standard errors, 36 comparisons: a false alarm once in 50,000 seeds."""
+    data = sample(si().problem, sampler="geometric", seed=3, draws=10_000, progress=False)
+    for j, name in enumerate(("beta", "rho", "gamma", "I0")):
+        draws = data.posterior[name].values
+        assert float(arviz.rhat(draws)) < 1.01
+        levels = np.quantile(draws, np.arange(1, 10) / 10)
+        for level, exact in zip(levels, si_marginal(j, levels), strict=True):
+            below = (draws <= level).astype(float)
+            error = below.std() / np.sqrt(float(arviz.ess(below, method="mean")))
+            assert abs(below.mean() - exact) < 5 * error, (name, level)
