@@ -19,6 +19,7 @@ from equifinal.model import Model
 from equifinal.parser import parse_expression
 from equifinal.quantity_advice import advise_on
 from equifinal.wording import identifiability_text
+from tests.analysed import analysed
 from tests.zoo import HIV, ZOO, Known
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -316,7 +317,7 @@ QUICK = [e for e in ENTRIES if e["family"] in ("ic", "core")]
 @pytest.mark.parametrize("entry", QUICK, ids=lambda e: e["name"])
 def test_shared_models(entry):
     model = benchmark.model_of(entry)
-    result = analyse(model)
+    result = analysed(model, time_limit=60)
     verdict, reason = benchmark.judge(entry, model, result)
     assert verdict == "right", reason
     assert entry["fibre_degree"] in (None, result.fibre_degree)
@@ -328,7 +329,7 @@ def test_shared_models(entry):
 def test_shared_models_extended(entry):
     model = benchmark.model_of(entry)
     # generous, because this is no test of speed: `benchmarks/identifiability.py` is
-    verdict, reason = benchmark.judge(entry, model, analyse(model, time_limit=300))
+    verdict, reason = benchmark.judge(entry, model, analysed(model, time_limit=300))
     assert verdict == "right", reason
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from equifinal.fibre.homotopy import GeneralChart
 from equifinal.identifiability import analyse
+from tests.analysed import analysed
 from tests.fibre.charts import check_chart, check_outputs, fibre_of
 from tests.test_identifiability import ENTRIES, SHARED, benchmark
 from tests.zoo import ZOO
@@ -58,7 +59,7 @@ def test_the_shared_models_are_all_there():
 )
 def test_shared_models(entry):
     model = benchmark.model_of(entry)
-    result = analyse(model, time_limit=120)
+    result = analysed(model, time_limit=300 if entry["family"] == "extended" else 60)
     fibre = fibre_of(result)
     assert fibre.chart.kind != "general"
     assert fibre.chart.degree == result.fibre_degree
