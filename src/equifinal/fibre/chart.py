@@ -21,7 +21,8 @@ from equifinal.compiled import compiled
 from equifinal.fibre.combinations import Combinations
 from equifinal.fibre.polynomial import real_roots
 from equifinal.machine.arrays import uncounted
-from equifinal.machine.functions import ComplexFunction, Functions
+from equifinal.machine.complex_function import ComplexFunction
+from equifinal.machine.functions import Functions
 from equifinal.machine.graph import Term
 from equifinal.machine.pointers import call_on
 

@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 
 from equifinal.compiled import compiled
 from equifinal.expression import Expression, Number, substitute
-from equifinal.machine.functions import ComplexFunction, Functions
+from equifinal.machine.complex_function import ComplexFunction
+from equifinal.machine.functions import Functions
 from equifinal.machine.pointers import call_on
 from equifinal.prior import MIRRORED, from_coordinate
 
