@@ -21,7 +21,7 @@ from equifinal.examples import example_path
 from equifinal.fibre import Fibre
 from equifinal.io.toml import load
 from equifinal.posterior import Posterior
-from equifinal.result import fibre_of
+from equifinal.problem_fibre import fibre_of
 from equifinal.samplers import geometric
 from equifinal.samplers import geometric_kernel as kernel
 from equifinal.samplers.ground import equipment

@@ -252,6 +252,7 @@ def equivalents(
     from equifinal.examples import find_problem
     from equifinal.io.toml import load
     from equifinal.plots import style
+    from equifinal.problem_fibre import require_priors
     from equifinal.wording import equivalents_page
 
     if no_plot and plot:
@@ -267,7 +268,7 @@ def equivalents(
     figure = plot or Path(f"{loaded.name}-equivalents.png")
     if not no_plot:
         style.check_path(figure)
-    same_output.require_priors(loaded)
+    require_priors(loaded)
     values, assumed = simulation_table.read_values(loaded, at or [])
     found = same_output.equivalents(
         loaded,

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 RHAT_LIMIT = 1.01
 ESS_PER_CHAIN = 100
 FAILED_SHARE = 0.05
+GAP_LIMIT = 1.0  # in log likelihood; the solver's own error is far smaller where chains have arrived
 FAILED_MOVES = 0.3
 
 Row = Mapping[str, float]
@@ -89,7 +90,7 @@ def advise(data: InferenceData, summary: Mapping[str, Row] | None = None) -> lis
         worst = max(split, key=lambda name: split[name])
         found.append(
             f"R-hat is above {RHAT_LIMIT} for {_list(split)} (worst: {worst}, {split[worst]:.3f}): the chains "
-            "disagree. Do not use these numbers; give more draws and warm-up, or check whether these parameters "
+            "disagree. Do not use these numbers; give more warm-up and draws, or check whether these parameters "
             "can be identified at all."
         )
     # where the chains disagree, the number of effective draws means nothing
@@ -110,6 +111,13 @@ def advise(data: InferenceData, summary: Mapping[str, Row] | None = None) -> lis
         found.append(
             f"{failed / solves:.0%} of the ODE solves failed: the posterior is cut off where they do. Narrow the "
             "priors, or raise max_steps or loosen rtol under [solver]."
+        )
+    gap = float(data.attrs.get("likelihood_gap", 0.0))
+    if gap > GAP_LIMIT:
+        found.append(
+            f"The log likelihood is not what the sampler took it to be (off by up to {gap:.2g}): it is not constant on "
+            "the fibres. Do not use these numbers; the combinations given are too few, or the solver is too "
+            "inaccurate (rtol under [solver])."
         )
     counts = _fibre_counts(data)
     lost = sum(counts.get(name, 0) for name in ("newton_failed", "not_reversible", "rank_deficient", "not_finite"))
@@ -138,11 +146,16 @@ def moves_in_words(data: InferenceData) -> list[str]:
     if counts:
         lost = {name: n for name, n in counts.items() if n and name not in ("ok", "accepted")}
         reasons = "".join(f", {n / _moves(counts):.1%} {name.replace('_', ' ')}" for name, n in lost.items())
-        share = counts["accepted"] / _moves(counts)
-        found.append(f"along the fibre: {_moves(counts):,} moves, {share:.1%} accepted{reasons}")
-    swaps = json.loads(data.attrs.get("counts", "{}")).get("swapped", 0)
-    if swaps:
-        found.append(f"between equivalent parameters: {swaps:,} swaps")
+        share, rejected = counts["accepted"] / _moves(counts), (counts["ok"] - counts["accepted"]) / _moves(counts)
+        rest = f", {rejected:.1%} rejected" if rejected > 0 else ""
+        found.append(f"along the fibre: {_moves(counts):,} moves, {share:.1%} accepted{rest}{reasons}")
+    every = json.loads(data.attrs.get("counts", "{}"))
+    swaps, unresolved = every.get("swapped", 0), every.get("unresolved_roots", 0)
+    if swaps or unresolved:
+        doubt = f", {unresolved:,} left out because roots were uncertain" if unresolved else ""
+        found.append(f"between equivalent parameters: {swaps:,} swaps{doubt}")
+    if undefined := every.get("transition_undefined", 0):
+        found.append(f"across fibres: {undefined:,} proposals where the combinations are dependent or infinite")
     return found
 
 

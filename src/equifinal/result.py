@@ -85,6 +85,8 @@ def sample(
         posterior = Posterior(problem)
     if fibre is None and settings.sampler_settings().needs_fibre:
         with show_stage("finding what the data cannot tell apart", progress is True):
+            from equifinal.problem_fibre import fibre_of
+
             fibre = fibre_of(problem)
     if callable(progress):
         made = run(posterior, settings, fibre=fibre, executor=executor, progress=progress, checkpoint=checkpoint)
@@ -93,14 +95,6 @@ def sample(
             made = run(posterior, settings, fibre=fibre, executor=executor, progress=display, checkpoint=checkpoint)
     with show_stage("collecting results", progress is True):
         return to_inference_data(posterior, made)
-
-
-def fibre_of(problem: Problem) -> Fibre:
-    """The fibre of a problem's models, found by analysis."""
-    from equifinal.fibre import Fibre
-    from equifinal.identifiability import analyse
-
-    return Fibre.of(analyse([experiment.model for experiment in problem.experiments]), problem.priors)
 
 
 def run_settings(problem: Problem, asked: Mapping[str, Any]) -> RunSettings:
@@ -141,8 +135,19 @@ def to_inference_data(posterior: Posterior, draws: Draws) -> InferenceData:
             observed_data=observed,
             dims=dims,
             coords=coords,
-            attrs=_attributes(posterior, draws),
+            attrs=_attributes(posterior, draws) | {"likelihood_gap": _gap(chunk.log_likelihood, pointwise)},
         )
+
+
+def _gap(carried: np.ndarray, pointwise: Mapping[str, np.ndarray]) -> float:
+    """By how much the log likelihood that a sampler carried along differs from that of its draws, at the most.
+
+    Along fibres it is carried without being asked again: were it not constant there, this would show it.
+    """
+    total = sum(values.sum(axis=2) for values in pointwise.values())
+    with np.errstate(invalid="ignore"):
+        gap = np.abs(total - carried)
+    return float(np.max(gap, initial=0.0, where=np.isfinite(gap)))
 
 
 def _label(problem: Problem, experiment: str, output: str) -> str:

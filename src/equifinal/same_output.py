@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from equifinal.constancy import require_constant_output
 from equifinal.errors import DataError, SolverError
-from equifinal.expression import Name, to_text
+from equifinal.expression import to_text
 from equifinal.fibre import Fibre
-from equifinal.identifiability import analyse
 from equifinal.predict import Trajectory, checked_values, simulate
 from equifinal.problem import Problem, SolverSettings
+from equifinal.problem_fibre import fibre_of
 
 Array = NDArray[np.float64]
 
@@ -98,27 +97,6 @@ class Equivalents:
         }
 
 
-def require_priors(problem: Problem) -> None:
-    missing = [name for name in problem.parameters if name not in problem.priors]
-    if missing:
-        raise DataError(
-            f"a prior is needed for {', '.join(missing)}: equivalents are looked for inside the priors' support"
-        )
-
-
-def fibre_of(problem: Problem, combinations: Sequence[str] = (), *, time_limit: float = 60.0, seed: int = 0) -> Fibre:
-    """The fibre of a problem, by analysis, or by combinations that a user gives, once these are checked."""
-    require_priors(problem)
-    models = [e.model for e in problem.experiments]
-    priors = {name: problem.priors[name] for name in problem.parameters}
-    if not combinations:
-        return Fibre.of(analyse(models, time_limit=time_limit, seed=seed), priors)
-    constants = require_constant_output(models, combinations, time_limit=time_limit, seed=seed)
-    known = {name for model in models for name in model.parameters}
-    own = [Name(name) for name in priors if name not in known]
-    return Fibre([*combinations, *own], priors, constants=constants)
-
-
 def equivalents(
     problem: Problem,
     at: Mapping[str, float] | None = None,
@@ -148,7 +126,7 @@ def equivalents(
         raise DataError("'at' must map names of parameters to numbers")
     given = checked_values(problem, at or {})
     grid = _grid(problem, times)
-    fibre = fibre_of(problem, combinations, time_limit=time_limit, seed=seed)
+    fibre = fibre_of(problem, combinations, outputs_only=True, time_limit=time_limit, seed=seed)
     values = {name: float(prior.quantile(0.5)) for name, prior in fibre.priors.items()} | given
     found = fibre.search(np.array([values[name] for name in fibre.names]), n, seed=seed)
     solver = SolverSettings(**SOLVER, method=problem.solver.method)

@@ -15,13 +15,15 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from equifinal.diagnostics import advise
 from equifinal.errors import DataError, SamplingError
 from equifinal.fibre import Fibre
 from equifinal.fibre.constraint import constraint_code
 from equifinal.io.toml import loads
 from equifinal.posterior import Posterior
 from equifinal.prior import Prior
-from equifinal.result import fibre_of, sample
+from equifinal.problem_fibre import fibre_of
+from equifinal.result import sample
 from equifinal.samplers import geometric, rattle, root_swap
 from equifinal.samplers import geometric_kernel as kernel
 from equifinal.samplers import run as running
@@ -369,3 +371,43 @@ def test_a_parcel_is_opened_once() -> None:
 def test_bad_options(options: dict, words: str) -> None:
     with pytest.raises(DataError, match=words):
         RunSettings(sampler="geometric", options=options)
+
+
+# --- what the likelihood sees besides the outputs ---
+
+SHARED_SCALE = """
+[model]
+equations = \"\"\"
+x' = -k*x
+y = s*x
+x(0) = A
+\"\"\"
+outputs = ["y"]
+[parameters]
+k = { prior = "uniform", lower = 0.05, upper = 3 }
+s = { prior = "uniform", lower = 0.02, upper = 3 }
+A = { prior = "uniform", lower = 0.1, upper = 100 }
+[noise]
+y = { family = "normal", sd = "s" }
+[data]
+time = [0.5, 1, 2, 3, 4, 6, 8]
+y = [2.05, 1.45, 0.80, 0.47, 0.31, 0.13, 0.06]
+"""
+
+
+def test_a_parameter_of_model_and_noise_is_seen_by_the_likelihood():
+    problem = loads(SHARED_SCALE, name="shared")
+    assert fibre_of(problem, outputs_only=True).dimension == 1
+    assert fibre_of(problem).dimension == 0
+    assert fibre_of(problem, ["k", "s*A"]).dimension == 0
+
+
+def test_a_likelihood_that_changes_on_the_fibre_is_noticed():
+    problem = loads(SHARED_SCALE, name="shared")
+    wrong = fibre_of(problem, outputs_only=True)
+    options = {"chains": 2, "warmup": 300, "draws": 300, "seed": 1, "progress": False}
+    advice = advise(sample(problem, sampler="geometric", fibre=wrong, **options))
+    assert any("not constant on the fibres" in line for line in advice)
+    with pytest.warns(UserWarning, match="nothing to move along"):
+        right = sample(problem, sampler="geometric", **options)
+    assert right.attrs["likelihood_gap"] < 1e-3

@@ -107,8 +107,10 @@ class Fibre:
         self.chart: Chart = self._chart(partition, deadline)
 
     @staticmethod
-    def of(result: Identifiability, priors: Mapping[str, Prior], **options: Any) -> Fibre:
-        """The fibre of an analysed model; parameters that only the noise has stand for themselves.
+    def of(result: Identifiability, priors: Mapping[str, Prior], *, kept: Sequence[str] = (), **options: Any) -> Fibre:
+        """The fibre of an analysed model; parameters that it does not have stand for themselves, as do those in `kept`.
+
+        For a likelihood, `kept` must hold every noise parameter: it matters even where the outputs do not determine it.
 
         Raises
         ------
@@ -118,18 +120,24 @@ class Fibre:
         if not result.complete:
             raise IdentifiabilityError(
                 "the analysis did not find all identifiable combinations, so its fibres may hold parameters with "
-                "different outputs; give it more time, or supply the combinations yourself"
+                "different outputs; give it more time, supply the combinations yourself, or use the random walk"
             )
         for name in result.parameters:
             if name not in priors:
                 raise IdentifiabilityError(f"parameter '{name}' has no prior{did_you_mean(name, priors)}")
-        own = [Name(name) for name in priors if name not in result.parameters]
+        own = [Name(n) for n in priors if n not in result.parameters or n in kept]
+        own = [name for name in own if name not in result.combinations]
         return Fibre([*result.combinations, *own], priors, constants=result.constants, **options)
 
     def __reduce__(self):  # machine code does not travel; the same partition is compiled again
         options: dict[str, Any] = {"constants": self.constants, "partition": self.free, "time_limit": self.time_limit}
         options["_chosen"] = self._chosen  # the search is timed, and c must mean the same everywhere
         return partial(Fibre, self.functions, self.priors, **options), ()
+
+    def identity(self) -> str:
+        """What c, labels and theta_I mean; equal for equal fibres."""
+        functions = [to_text(f) for f in (*self.combinations.independent, *self.combinations.labels)]
+        return repr((functions, self.rank, sorted(self.constants.items()), self.free, self.bounds.tolist()))
 
     def __repr__(self) -> str:
         shown = ", ".join(to_text(e) for e in self.combinations.independent)

@@ -80,7 +80,8 @@ class Settings:
     fibre_moves
         Moves along the fibre for each ODE solve (one if composite).
     step_size, steps
-        Of RATTLE, in v; what is left out is adapted, with at most ``max_steps``.
+        Of RATTLE, in v; what is left out is adapted, with at most ``max_steps``. A size without a number of steps is
+        the largest size.
     force
         Whether moves along the fibre follow the gradient of log p - log J: constrained Hamiltonian Monte Carlo.
     scaled

@@ -289,7 +289,8 @@ def run(
 def _identity(posterior: Posterior, settings: RunSettings, fibre: Fibre | None) -> str:
     """What a checkpoint must agree with to be taken up: another version may draw differently."""
     parts = vars(settings) | {"options": settings.sampler_settings()}
-    return f"equifinal {version('equifinal')}; {posterior.problem.fingerprint()}; {parts!r}; {fibre!r}"
+    where = fibre.identity() if fibre else ""
+    return f"equifinal {version('equifinal')}; {posterior.problem.fingerprint()}; {parts!r}; {where}"
 
 
 class Snapshot(NamedTuple):

@@ -1,0 +1,46 @@
+"""The fibre of a problem: of its outputs, or of its likelihood, which noise parameters enter as well."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from equifinal.constancy import require_constant_output
+from equifinal.errors import DataError
+from equifinal.expression import Name
+from equifinal.fibre import Fibre
+from equifinal.identifiability import analyse
+from equifinal.problem import Problem
+
+
+def require_priors(problem: Problem) -> None:
+    missing = [name for name in problem.parameters if name not in problem.priors]
+    if missing:
+        raise DataError(
+            f"a prior is needed for {', '.join(missing)}: equivalents are looked for inside the priors' support"
+        )
+
+
+def fibre_of(
+    problem: Problem,
+    combinations: Sequence[str] = (),
+    *,
+    outputs_only: bool = False,
+    time_limit: float = 60.0,
+    seed: int = 0,
+) -> Fibre:
+    """By analysis, or by combinations that a user gives, once these are checked.
+
+    A parameter that the noise has is seen by the likelihood even where the outputs do not determine it, so it stands
+    for itself, whether the model has it too or not; unless `outputs_only`, for which the noise does not matter.
+    """
+    require_priors(problem)
+    models = [e.model for e in problem.experiments]
+    priors = {name: problem.priors[name] for name in problem.parameters}
+    known = {name for model in models for name in model.parameters}
+    noise = {name for e in problem.experiments for name in e.noise_parameters}
+    kept = [name for name in priors if name not in known or (name in noise and not outputs_only)]
+    if not combinations:
+        return Fibre.of(analyse(models, time_limit=time_limit, seed=seed), priors, kept=kept)
+    constants = require_constant_output(models, combinations, time_limit=time_limit, seed=seed)
+    given = {c.strip() for c in combinations}
+    return Fibre([*combinations, *(Name(n) for n in kept if n not in given)], priors, constants=constants)
