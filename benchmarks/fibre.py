@@ -5,10 +5,8 @@ Run with ``uv run python benchmarks/fibre.py``.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
-
 import numpy as np
+from timing import best_seconds
 
 from equifinal.examples import example_path
 from equifinal.fibre import Fibre
@@ -18,16 +16,6 @@ from equifinal.model import Model
 from equifinal.prior import Prior
 
 POINTS = 200_000
-
-
-def best_seconds(work: Callable[[], object], repeats: int = 5) -> float:
-    work()  # compiled and warm
-    times = []
-    for _ in range(repeats):
-        began = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - began)
-    return min(times)
 
 
 def cases() -> list[tuple[str, Fibre]]:

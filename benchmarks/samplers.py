@@ -10,10 +10,10 @@ beside one ODE solve of HIV, both on one core.
 
 from __future__ import annotations
 
-import time
 from typing import Any, NamedTuple
 
 import numpy as np
+from timing import best_seconds
 
 from equifinal import ode
 from equifinal.diagnostics import import_arviz
@@ -69,16 +69,6 @@ def compare() -> None:
     print(f"geometric / random walk per ODE solve: {ours.per_solve / walk.per_solve:.0f}x (bar: 50x)")
     print(f"geometric / random walk per second:    {ours.per_second / walk.per_second:.0f}x")
     print(f"geometric / mici per second:           {ours.per_second / MICI:.0f}x (bar: 20x)\n")
-
-
-def best_seconds(work: Any, repeats: int = 7) -> float:
-    work()
-    times = []
-    for _ in range(repeats):
-        began = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - began)
-    return min(times)
 
 
 def cost() -> None:

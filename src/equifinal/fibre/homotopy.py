@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 
 from equifinal.compiled import compiled
 from equifinal.errors import IdentifiabilityError
-from equifinal.fibre.chart import ACCURACY, CERTAIN, Array, Roots, RootStatus, inside, matches, refine
+from equifinal.fibre.chart import Array, Roots, RootStatus
+from equifinal.fibre.chart_kernel import ACCURACY, CERTAIN, inside, matches, refine
 from equifinal.fibre.combinations import Combinations
 
 Complex = NDArray[np.complex128]

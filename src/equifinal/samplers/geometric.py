@@ -155,14 +155,7 @@ class State(NamedTuple):
     walk_covariance: Array
 
 
-class Info(NamedTuple):
-    """What happened in one step, a number a chain; ``accepted`` and ``acceptance`` are the transition's."""
-
-    accepted: NDArray[np.bool_]
-    acceptance: Array
-    solves: NDArray[np.int64]
-    failures: NDArray[np.int64]
-    counts: NDArray[np.int64]  # a column for each of `COUNTS`
+Info = random_walk.Info  # ``accepted`` and ``acceptance`` are the transition's
 
 
 def _transition(state: State, settings: Settings) -> Transition:
