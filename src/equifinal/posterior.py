@@ -21,6 +21,7 @@ from equifinal.data import Experiment
 from equifinal.expression import evaluate
 from equifinal.prior import from_theta, log_prior, prior_table, to_theta
 from equifinal.problem import Problem, SolverSettings
+from equifinal.score import Expansion, expand
 
 Array = NDArray[np.float64]
 _NOTHING = np.empty((0, 0))
@@ -81,7 +82,7 @@ class Posterior:
         """log p(theta) of each row."""
         return log_prior(_batch(theta), self.table)
 
-    def log_likelihood(self, theta: Array) -> Likelihood:
+    def log_likelihood(self, theta: Array, least=None) -> Likelihood:
         """log L(theta) of each row."""
         theta = _batch(theta)
         lanes = theta.shape[0]
@@ -93,6 +94,21 @@ class Posterior:
         # NaN or infinity would be a silent hole: what cannot be evaluated has no likelihood
         total[(failures > 0) | ~(total < np.inf)] = -np.inf
         return Likelihood(total, np.full(lanes, len(self.arms)), failures)
+
+    def expand(self, theta: Array) -> Expansion:
+        """log L with its gradient and information, by solves with sensitivities (of two to three times the cost)."""
+        theta = _batch(theta)
+        lanes, d = theta.shape
+        total, failures = np.zeros(lanes), np.zeros(lanes, np.int64)
+        gradient, information = np.zeros((lanes, d)), np.zeros((lanes, d, d))
+        for arm in self.arms:
+            outputs, sensitivities, status = arm.outputs_and_sensitivities(theta)
+            total += arm.log_likelihood(outputs, theta, _NOTHING)
+            arm.expand(outputs, sensitivities, theta, gradient, information)
+            failures += status != 0
+        broken = ~np.isfinite(gradient).all(axis=1) | ~np.isfinite(information).all(axis=(1, 2))
+        total[(failures > 0) | broken | ~(total < np.inf)] = -np.inf
+        return Expansion(total, gradient, information, np.full(lanes, len(self.arms)), failures)
 
     def pointwise(self, theta: Array) -> Mapping[tuple[str, str], Array]:
         """Log likelihood of every observation: for each (experiment, output) an array (lanes, observations)."""
@@ -208,6 +224,20 @@ class Arm:
         """The outputs at the times of the data, (lanes, times, outputs), and the status of each solve."""
         found = ode.simulate(self.system, self.arguments(theta), self.times, inputs=self.inputs, **self.settings)
         return found.outputs, found.status
+
+    def outputs_and_sensitivities(self, theta: Array) -> tuple[Array, Array, NDArray[np.int64]]:
+        found = ode.simulate(
+            self.system, self.arguments(theta), self.times, inputs=self.inputs, sensitivities=True, **self.settings
+        )
+        assert found.sensitivities is not None
+        return found.outputs, found.sensitivities, found.status
+
+    def expand(
+        self, outputs: Array, sensitivities: Array, theta: Array, gradient: Array, information: Array
+    ) -> None:
+        """Add this experiment's gradient and information by theta."""
+        seen = (self.y, self.where, self.codes, self.slots, self.fixed)
+        expand(outputs, sensitivities, self.columns, theta, *seen, gradient, information)
 
     def log_likelihood(self, outputs: NDArray[np.float64], theta: Array, pointwise: Array) -> Array:
         return noise.log_likelihood(outputs, theta, self.y, self.where, self.codes, self.slots, self.fixed, pointwise)

@@ -160,6 +160,24 @@ class Prior:
         inside = np.clip(np.asarray(x, float), self.lower, self.upper)
         return (measure(inside) - at_lower) / (at_upper - at_lower)
 
+    def mass(self, lower: Any, upper: Any) -> Array:
+        """The probability of intervals inside the support, precise in the tails too."""
+        _, at_lower, at_upper = self._tail
+        return np.abs(np.subtract(*self._ends(lower, upper)[1:])) / abs(at_upper - at_lower)
+
+    def between(self, lower: Any, upper: Any, share: Any) -> Array:
+        """The value below which a share of the prior lies once it is truncated to (lower, upper)."""
+        from_above, at_lower, at_upper = self._ends(lower, upper)
+        tail = at_lower + np.asarray(share, float) * (at_upper - at_lower)
+        found = np.where(from_above, self._untruncated.isf(tail), self._untruncated.ppf(tail))
+        return np.clip(found, np.nextafter(lower, _INF), np.nextafter(upper, -_INF))
+
+    def _ends(self, lower: Any, upper: Any) -> tuple[NDArray[np.bool_], Array, Array]:
+        """As `_tail`, for intervals."""
+        dist = self._untruncated
+        from_above = dist.cdf(lower) > 0.5
+        return from_above, *(np.where(from_above, dist.sf(x), dist.cdf(x)) for x in (lower, upper))
+
     def __reduce__(self):  # what is cached holds functions, which do not travel
         bounds = {"lower": self.lower, "upper": self.upper}
         finite = {name: value for name, value in bounds.items() if math.isfinite(value)}

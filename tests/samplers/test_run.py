@@ -17,6 +17,7 @@ from equifinal.io.toml import loads
 from equifinal.posterior import Posterior
 from equifinal.samplers import run as running
 from equifinal.samplers.run import RunSettings, run
+from equifinal.samplers.search import PRIOR_DRAWS
 from tests.problems import DECAY, decay
 
 SETTINGS = RunSettings(chains=3, warmup=150, draws=200, seed=7)
@@ -35,7 +36,7 @@ def assert_same(a: running.Draws, b: running.Draws) -> None:
 
 def test_shapes_and_counts(plain: running.Draws) -> None:
     assert plain.theta.shape == (3, 200, 2)
-    assert (plain.tally.solves <= 350 + running.START_DRAWS).all()
+    assert (plain.tally.solves <= 350 + PRIOR_DRAWS).all()
     assert plain.tally.sampled.tolist() == [200] * 3
     assert ((plain.acceptance > 0.05) & (plain.acceptance < 0.9)).all()
     assert not plain.interrupted

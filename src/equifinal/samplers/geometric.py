@@ -55,6 +55,7 @@ COUNTS = (
 WEIGHTS = Weights()
 FAILURES = 0.05  # share of moves along the fibre that may fail for the size of their steps
 WALK = random_walk.Settings()
+SEARCHES = False
 PAPER = {
     "kernel": "composite",
     "transition": "paper",

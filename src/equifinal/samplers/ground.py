@@ -8,11 +8,11 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from equifinal.expression import Expression, Name
 from equifinal.fibre import Fibre
 from equifinal.fibre.constraint import ConstraintCode, constraint_code
 from equifinal.prior import from_theta
 from equifinal.samplers import rattle
+from equifinal.samplers.combination_coordinates import combination_coordinates
 from equifinal.samplers.geometric_kernel import Space
 from equifinal.samplers.rattle_kernel import Place, Rules
 
@@ -41,25 +41,9 @@ def ground(fibre: Fibre, scaled: bool) -> Ground:
         quartiles = np.array([[p.quantile(0.25), p.quantile(0.75)] for p in fibre.priors.values()])
         u = from_theta(np.ascontiguousarray(quartiles.T), fibre.table)
         scale = np.abs(u[1] - u[0]) / 1.349 if scaled else np.ones(len(fibre.names))
-        c = fibre.xi(fibre.prior_draws)
-        finite = np.isfinite(c).all(axis=1)
-        c = c[finite]
-        softening = np.quantile(np.abs(c), 0.02, axis=0) if len(c) else np.ones(fibre.rank)
-        softening = np.where(softening > 0, softening, 1.0)
-        single = np.array([_parameter(fibre, e) for e in fibre.combinations.independent], np.int64)
-        drawn = fibre.to_coordinates(fibre.prior_draws[finite])
-        values = np.where(single >= 0, drawn[:, single], np.arcsinh(c / softening))
-        spread = np.std(values, axis=0) if len(c) else np.ones(fibre.rank)
-        spread = np.where(np.isfinite(spread) & (spread > 0), spread, 1.0)
-        known[scaled] = Ground(constraint_code(fibre, scale), scale, softening, single, spread)
+        h = combination_coordinates(fibre)
+        known[scaled] = Ground(constraint_code(fibre, scale), scale, h.softening, h.single, h.spread)
     return known[scaled]
-
-
-def _parameter(fibre: Fibre, combination: Expression) -> int:
-    """Which parameter a combination is; -1 if none."""
-    if isinstance(combination, Name) and combination.name in fibre.names:
-        return fibre.names.index(combination.name)
-    return -1
 
 
 def equipment(fibre: Fibre, scaled: bool, force: bool) -> tuple[Rules, Place, Space]:

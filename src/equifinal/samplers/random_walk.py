@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 COUNTS = ("swapped", "unresolved_roots")
+SEARCHES = False  # it starts from prior draws, as a baseline does
 
 
 @dataclass(frozen=True)

@@ -27,16 +27,17 @@ from equifinal.errors import DataError, EquifinalError, SamplingError, did_you_m
 from equifinal.posterior import Posterior
 from equifinal.samplers.checkpoint import Checkpoint, Saved
 from equifinal.samplers.parcel import Parcel
+from equifinal.samplers.search import prior_start, search
 
 if TYPE_CHECKING:
     from equifinal.fibre import Fibre
 
 Array = NDArray[np.float64]
 
-SAMPLERS = {"random-walk": "random_walk", "geometric": "geometric"}  # modules, each imported when first asked for
+# modules, each imported when first asked for
+SAMPLERS = {"random-walk": "random_walk", "geometric": "geometric", "pseudo-marginal": "pseudo_marginal"}
 SEGMENT_SECONDS = 0.2  # long enough to hide the cost of handing work over, short enough for a lively progress bar
 CHECKPOINT_SECONDS = 5.0
-START_DRAWS, START_ROUNDS = 50, 20
 MAX_DRAWS = 10**9
 
 
@@ -205,31 +206,6 @@ def advance(
     return Segment(state, rngs, chunk, Tally(solves, failures, accepted, sampled, warm, counts))
 
 
-class Start(NamedTuple):
-    position: Array
-    solves: int
-    failures: int
-
-
-def find_start(posterior: Posterior, rng: np.random.Generator) -> Start:
-    """The first of many prior draws with a finite posterior density, in sampling coordinates."""
-    tried = solves = failed = 0
-    for _ in range(START_ROUNDS):
-        candidates = posterior.to_coordinates(posterior.sample_prior(rng, START_DRAWS))
-        found = posterior.evaluate(candidates)
-        tried += START_DRAWS
-        solves += int(found.solves.sum())
-        failed += int(found.failures.sum())
-        usable = np.flatnonzero(np.isfinite(found.log_prior + found.log_likelihood))
-        if usable.size:
-            return Start(candidates[usable[0]], solves, failed)
-    raise SamplingError(
-        f"no starting point: none of {tried} prior draws has a finite posterior density ({failed} solves failed). "
-        "Check that the priors allow the data (positive outputs for counts and lognormal noise), that the units of "
-        "data and model agree, and try narrower priors; `equifinal simulate` shows what the priors imply"
-    )
-
-
 def spawn_generators(seed: int, chains: int) -> list[np.random.Generator]:
     return [np.random.default_rng(child) for child in np.random.SeedSequence(seed).spawn(chains)]
 
@@ -307,7 +283,8 @@ class Snapshot(NamedTuple):
 
 def _begin(posterior: Posterior, settings: RunSettings, fibre: Fibre | None) -> Snapshot:
     rngs = spawn_generators(settings.seed, settings.chains)
-    starts = [find_start(posterior, rng) for rng in rngs]
+    start = search if sampler_module(settings.sampler).SEARCHES else prior_start
+    starts = [start(posterior, rng) for rng in rngs]
     positions = np.stack([start.position for start in starts])
     state = sampler_module(settings.sampler).init(posterior, positions, settings.sampler_settings(), fibre)
     nothing = advance(posterior, settings, state, rngs, 0, 0, Parcel(fibre))

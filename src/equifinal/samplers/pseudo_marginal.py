@@ -1,0 +1,293 @@
+r"""The pseudo-marginal sampler: Metropolis on the identifiable combinations c, with theta reconstructed.
+
+The likelihood depends on theta only through c = xi(theta), so the posterior of c is l(c) p_C(c). The prior density p_C has
+no formula, but `estimator` gives unbiased estimates of it from N points U on the fibre, without an ODE solve. The state is
+(c, U). From it propose c' and new points U', and accept with
+
+    alpha = min(1, l(c') hat p_C(c'; U') q(c|c') / (l(c) hat p_C(c; U) q(c'|c))).
+
+Together with a root theta chosen from U by weight, this leaves a law invariant whose marginal in theta is exactly the
+posterior, for every N >= 1 (Andrieu and Roberts 2009, Annals of Statistics 37): N changes how the chain mixes, never where
+it goes. Three things are needed: U and its estimate stay as they are until a proposal is accepted; every proposal has new
+random points; theta is chosen from the U of the state, which may be done anew at every iteration, as it is free.
+
+The likelihood of a proposal is computed at the root chosen from U'. That is where theta would be, so that the accepted
+theta would be right even if the likelihood were not quite constant on the fibre, as with an ODE solver it is not. Where
+combinations alone do not tell apart branches of different likelihood, the root's labels say which branch it is: the
+proposal is (c', U', branch) with the branch drawn by weight, which cancels against the branch's share in hat p_C, so that
+the acceptance above holds with hat p_C over all branches; and theta is chosen among the roots of the branch.
+
+At most one ODE solve (of each experiment) goes into an iteration. None where hat p_C(c') = 0; and since the uniform that
+decides is drawn first, none where even data that fit perfectly would not be accepted.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+
+from equifinal.errors import DataError, SamplingError, did_you_mean
+from equifinal.fibre import Fibre
+from equifinal.posterior import Posterior
+from equifinal.prior import log_prior, to_theta
+from equifinal.samplers import random_walk
+from equifinal.samplers.combination_coordinates import combination_coordinates
+from equifinal.samplers.estimator import POINTS, ROOTS, Estimate, Estimator, EstimatorByC, choose
+from equifinal.samplers.laws import LAWS, Moments
+from equifinal.samplers.random_walk import FACTOR_EVERY, factorised, propose, update_moments
+from equifinal.samplers.search import laplace
+
+Array = NDArray[np.float64]
+
+COUNTS = ("points", "empty_points", "roots", "unresolved_roots", "impossible", "saved_solves")
+POINTS_COUNT, EMPTY, ROOTS_COUNT, UNRESOLVED, IMPOSSIBLE, SAVED = range(len(COUNTS))
+PARTITIONS = ("volume", "qr", "by c")
+PAPER = {"aux": 128, "points": "iid", "law": "uniform", "roots": "one", "partition": "qr"}
+SAME_BRANCH = 1e-6  # relative difference of labels on one branch, at the most
+EARLY = True  # whether solves are spared that cannot be accepted
+SEARCHES = True  # for a start, from prior draws
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Options of the pseudo-marginal sampler.
+
+    Attributes
+    ----------
+    aux
+        N, the number of auxiliary points for each proposal.
+    points
+        ``"lattice"`` (randomly shifted) or ``"iid"``.
+    law
+        Of theta_I given c: ``"auto"``, or a name of `laws.LAWS`, or in Python a class such as those.
+    roots
+        ``"sum"`` over the roots of each point, or ``"one"`` of them times their number.
+    partition
+        ``"volume"``, ``"qr"``, ``"by c"`` (the best for each c), or the names of the free coordinates.
+    charts
+        Several sets of free coordinates, to be mixed.
+    target
+        The acceptance that warm-up aims at.
+    """
+
+    aux: int = 128
+    points: str = "lattice"
+    law: Any = "auto"
+    roots: str = "sum"
+    partition: Any = "volume"
+    charts: Any = ()
+    target: float = 0.27
+
+    def __post_init__(self) -> None:
+        if isinstance(self.aux, bool) or not isinstance(self.aux, (int, np.integer)) or not 1 <= self.aux <= 10**6:
+            raise DataError(
+                f"pseudo-marginal option 'aux' must be a whole number between 1 and a million, not {self.aux!r}"
+            )
+        object.__setattr__(self, "aux", int(self.aux))
+        for name, known in (("points", POINTS), ("roots", ROOTS), ("law", ("auto", *LAWS)), ("partition", PARTITIONS)):
+            value = getattr(self, name)
+            free = (name == "law" and callable(value)) or (name == "partition" and _is_names(value))
+            if not free and value not in known:
+                hint = did_you_mean(str(value), known)
+                raise DataError(f"pseudo-marginal option '{name}' must be {' or '.join(known)}, not {value!r}{hint}")
+        if not isinstance(self.charts, (list, tuple)) or not all(map(_is_names, self.charts)) or len(self.charts) == 1:
+            raise DataError(
+                "pseudo-marginal option 'charts' must be several lists of names of free coordinates, such as "
+                f"[['a'], ['b']], not {self.charts!r}"
+            )
+        if self.charts and self.partition != "volume":
+            raise DataError("pseudo-marginal options 'partition' and 'charts' exclude each other")
+        if not isinstance(self.target, (int, float)) or isinstance(self.target, bool) or not 0 < self.target < 1:
+            raise DataError(f"pseudo-marginal option 'target' must lie between 0 and 1, not {self.target!r}")
+
+    @property
+    def needs_fibre(self) -> bool:
+        return True
+
+
+def _is_names(value: Any) -> bool:
+    return isinstance(value, (list, tuple)) and len(value) > 0 and all(isinstance(name, str) for name in value)
+
+
+_made: WeakKeyDictionary[Fibre, dict[str, Estimator | EstimatorByC]] = WeakKeyDictionary()
+
+
+def estimator(fibre: Fibre, settings: Settings) -> Estimator | EstimatorByC:
+    """Made once for a fibre and settings."""
+    known, key = _made.setdefault(fibre, {}), repr(settings)
+    if key not in known:
+        number = settings.aux if fibre.dimension else 1  # without a continuum one point has all the roots
+        options: dict[str, Any] = {"points": settings.points, "law": settings.law, "roots": settings.roots}
+        if settings.partition == "by c":
+            known[key] = EstimatorByC(fibre, number, **options)
+        else:
+            named = settings.partition != "volume" and fibre.dimension > 0
+            chart = fibre.with_partition(settings.partition) if named else fibre
+            known[key] = Estimator(chart, number, charts=settings.charts, **options)
+    return known[key]
+
+
+class State(NamedTuple):
+    """Where each chain is, and what its warm-up has learned; the first axis of every array is the chain."""
+
+    position: Array
+    log_prior: Array
+    log_likelihood: Array
+    h: Array  # coordinates of c
+    log_estimate: Array  # log hat p_C(c) + log |dc/dh|
+    theta: Array  # the roots of U
+    log_weight: Array  # of the roots, those of other branches without weight
+    factor: Array  # proposals of h are log_scale and this Cholesky factor applied to normals
+    log_scale: Array
+    mean: Array  # of (h, u)
+    covariance: Array
+
+    @property
+    def moments(self) -> Moments:
+        return Moments(self.mean, self.covariance)
+
+
+Info = random_walk.Info
+
+
+def init(posterior: Posterior, positions: Array, settings: Settings, fibre: Fibre | None = None) -> State:
+    """Chains at the given positions, with a first guess of the proposal from the prior."""
+    if fibre is None:
+        raise SamplingError("the pseudo-marginal sampler needs to know the fibres of the model: give it a Fibre")
+    found = posterior.evaluate(positions)
+    chains, q = len(positions), fibre.rank
+    coordinates = combination_coordinates(fibre)
+    theta = fibre.to_theta(positions)
+    h = coordinates.forward(fibre.xi(theta))
+    covariance = _first_covariance(posterior, positions, fibre)
+    state = State(
+        position=np.array(positions),
+        log_prior=found.log_prior,
+        log_likelihood=found.log_likelihood,
+        h=h,
+        log_estimate=np.empty(chains),
+        theta=np.empty((chains, 0, len(fibre.names))),
+        log_weight=np.empty((chains, 0)),
+        factor=np.stack([factorised(s[:q, :q], np.diag(coordinates.spread)) for s in covariance]),
+        log_scale=np.full(chains, math.log(2.38 / math.sqrt(max(q, 1)))),
+        mean=np.concatenate([h, positions], axis=1),
+        covariance=covariance,
+    )
+    return _surround(state, [np.random.default_rng(0) for _ in positions], settings, fibre)
+
+
+def _first_covariance(posterior: Posterior, positions: Array, fibre: Fibre) -> Array:
+    """Of (h(c), u), by linearising h(xi) where the posterior is nearly Gaussian."""
+    found = fibre.geometry_in_coordinates(positions)
+    across = np.nan_to_num(combination_coordinates(fibre).jacobian(found.values, found.jacobian))
+    both = np.concatenate([across, np.tile(np.eye(positions.shape[1]), (len(positions), 1, 1))], axis=1)
+    covariance, _ = laplace(posterior, positions)
+    return np.stack([rows @ s @ rows.T for rows, s in zip(both, covariance, strict=True)])
+
+
+def _surround(state: State, rngs: Sequence[np.random.Generator], settings: Settings, fibre: Fibre) -> State:
+    """New points around theta: where a chain starts, and where warm-up has changed the law of the points."""
+    tool = estimator(fibre, settings)
+    theta = fibre.to_theta(state.position)
+    found = tool.around(theta, np.stack([tool.uniforms(rng) for rng in rngs]), state.moments)
+    _, log_slope = combination_coordinates(fibre).backward(state.h)
+    return state._replace(
+        log_estimate=found.log_p + log_slope,
+        theta=found.theta,
+        log_weight=_on_branch(fibre, found, theta),
+    )
+
+
+def _on_branch(fibre: Fibre, found: Estimate, theta: Array) -> Array:
+    """Log weights of the roots, minus infinity for those with another likelihood than theta (n, d)."""
+    if not fibre.combinations.labels:
+        return found.log_weight
+    n, m, d = found.theta.shape
+    labels = fibre.labels(found.theta.reshape(-1, d)).reshape(n, m, -1)
+    own = fibre.labels(theta)[:, None, :]
+    with np.errstate(invalid="ignore"):
+        same = np.all(np.abs(labels - own) <= SAME_BRANCH * (np.abs(labels) + np.abs(own)), axis=2)
+    return np.where(same, found.log_weight, -np.inf)
+
+
+def step(
+    posterior: Posterior,
+    state: State,
+    rngs: Sequence[np.random.Generator],
+    settings: Settings,
+    iteration: int,
+    warmup: int,
+    fibre: Fibre | None = None,
+) -> tuple[State, Info]:
+    """One Metropolis step of every chain, and theta anew; adapts while ``iteration < warmup``."""
+    assert fibre is not None
+    if iteration == warmup or (iteration < warmup and iteration % FACTOR_EVERY == 0):
+        state = _surround(state, rngs, settings, fibre)
+    tool, coordinates = estimator(fibre, settings), combination_coordinates(fibre)
+    chains, q = state.h.shape
+    normals, uniforms = np.empty((chains, q)), np.empty((chains, 3))
+    points = np.empty((chains, tool.number, tool.width))
+    for i, rng in enumerate(rngs):  # a generator a chain: the draws do not depend on how chains are grouped
+        normals[i], uniforms[i], points[i] = rng.standard_normal(q), rng.random(3), tool.uniforms(rng)
+    h = propose(state.h, state.factor, state.log_scale, normals)
+    c, log_slope = coordinates.backward(h)
+    found = tool.estimate(c, points, state.moments)
+    rows = np.arange(chains)
+    theta = found.theta[rows, choose(found.log_weight, uniforms[:, 1])]
+    log_estimate = found.log_p + log_slope
+    possible = np.isfinite(log_estimate)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        gain = log_estimate - state.log_estimate
+        least = state.log_likelihood + np.log(uniforms[:, 0]) - gain
+    likelihood, solves, failures = np.full(chains, -np.inf), np.zeros(chains, int), np.zeros(chains, int)
+    if possible.any():
+        spared = least[possible] if EARLY and iteration >= warmup else None
+        likelihood[possible], solves[possible], failures[possible] = posterior.log_likelihood(theta[possible], spared)
+    with np.errstate(invalid="ignore"):
+        log_ratio = gain + likelihood - state.log_likelihood
+        acceptance = np.exp(np.minimum(0.0, np.where(np.isnan(log_ratio), -np.inf, log_ratio)))
+    accepted = uniforms[:, 0] < acceptance
+    if accepted.any():
+        there, many = accepted[:, None], accepted[:, None, None]
+        state = state._replace(
+            log_likelihood=np.where(accepted, likelihood, state.log_likelihood),
+            h=np.where(there, h, state.h),
+            log_estimate=np.where(accepted, log_estimate, state.log_estimate),
+            theta=np.where(many, found.theta, state.theta),
+            log_weight=np.where(there, _on_branch(fibre, found, theta), state.log_weight),
+        )
+    state = _reconstruct(state, uniforms[:, 2], fibre)
+    counts = np.zeros((chains, len(COUNTS)), np.int64)
+    counts[:, POINTS_COUNT], counts[:, EMPTY] = tool.number, found.empty
+    counts[:, ROOTS_COUNT], counts[:, UNRESOLVED] = found.roots, found.unresolved
+    counts[:, IMPOSSIBLE] = ~possible
+    counts[:, SAVED] = len(posterior.arms) - solves
+    if iteration < warmup:
+        state = _adapt(state, acceptance, settings, iteration)
+    return state, Info(accepted, acceptance, solves, failures, counts)
+
+
+def _reconstruct(state: State, uniforms: Array, fibre: Fibre) -> State:
+    theta = state.theta[np.arange(len(uniforms)), choose(state.log_weight, uniforms)]
+    position = fibre.to_coordinates(theta)
+    there, log_slope = to_theta(position, fibre.table)
+    return state._replace(position=position, log_prior=log_prior(there, fibre.table) + log_slope)
+
+
+def _adapt(state: State, acceptance: Array, settings: Settings, iteration: int) -> State:
+    """The covariance of (h, u) so far, with a scale for the target acceptance, as the random walk does it for u."""
+    q = state.h.shape[1]
+    weight = 2.0 / (iteration + 200.0)  # a mean over the later part, of which the first guess is a part
+    both = np.concatenate([state.h, state.position], axis=1)
+    mean, covariance = update_moments(state.mean, state.covariance, both, weight)
+    log_scale = state.log_scale + 2.0 * (iteration + 1.0) ** -0.6 * (acceptance - settings.target)
+    factor = state.factor
+    if q and iteration >= 500 and iteration % FACTOR_EVERY == 0:
+        factor = np.stack([factorised(s[:q, :q], old) for s, old in zip(covariance, factor, strict=True)])
+    return state._replace(mean=mean, covariance=covariance, log_scale=log_scale, factor=factor)
