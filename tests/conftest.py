@@ -23,3 +23,12 @@ def shared_data() -> Path:
     if not folder.is_dir():
         pytest.skip(f"the public data sets are not at {folder} (set EQUIFINAL_SHARED to their parent)")
     return folder
+
+
+@pytest.fixture
+def petab() -> Path:
+    """Published problems in PEtab's format, likewise."""
+    folder = SHARED / "petab"
+    if not folder.is_dir():
+        pytest.skip(f"the PEtab problems are not at {folder} (set EQUIFINAL_SHARED to their parent)")
+    return folder

@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from equifinal.errors import DataError
-from equifinal.noise import FAMILIES, Noise, log_density, simulate_observation
+from equifinal.noise import FAMILIES, Noise, log_density, log_density_bound, simulate_observation
 
 Y, M = 7.0, 5.5
 
@@ -77,6 +77,43 @@ def test_an_expected_count_of_zero() -> None:
         assert log_density(code, 0.0, -1e-12, 0.0, 0.0, 0.1) == 0.0
         assert log_density(code, 1.0, 0.0, 0.0, 0.0, 0.1) == -math.inf
         assert log_density(code, 0.0, -1.0, 0.0, 0.0, 0.1) == -math.inf
+
+
+def random_case(family: str, rng: np.random.Generator) -> tuple[float, float, float, float, float]:
+    """An observation, an output that is often close to it, and arguments (additive, relative, shape)."""
+    y = float(10 ** rng.uniform(-3, 6))
+    if family in ("poisson", "negative-binomial"):
+        y = float(round(y))
+    m = y * float(1 + 10 ** rng.uniform(-12, 1) * rng.choice([-1, 1])) if rng.random() < 0.8 else rng.normal(0, 100)
+    additive, relative, shape = (float(10 ** rng.uniform(-9, 3)) for _ in range(3))
+    return y, m, additive, relative * float(rng.random() < 0.5), shape
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_bound_of_the_density(family: str) -> None:
+    rng, code = np.random.default_rng(8), FAMILIES[family].code
+    for _ in range(20_000):
+        y, m, additive, relative, shape = random_case(family, rng)
+        assert log_density(code, y, m, additive, relative, shape) <= log_density_bound(
+            code, y, additive, relative, shape
+        )
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_bound_is_reached(family: str) -> None:
+    rng, code = np.random.default_rng(9), FAMILIES[family].code
+    for _ in range(1000):
+        y, _, additive, _, shape = random_case(family, rng)
+        highest = log_density(code, y, y, additive, 0.0, shape)
+        assert log_density_bound(code, y, additive, 0.0, shape) == pytest.approx(highest, rel=1e-9, abs=1e-6)
+
+
+@pytest.mark.parametrize("family", ["normal", "student-t"])
+def test_relative_noise_alone_has_no_bound(family: str) -> None:
+    code = FAMILIES[family].code
+    assert log_density_bound(code, Y, 0.0, 0.1, 4.0) == math.inf
+    assert log_density_bound(code, Y, 1e-200, 0.1, 4.0) == math.inf  # its square is zero
+    assert log_density_bound(code, Y, 0.0, 0.0, 4.0) == -math.inf
 
 
 def exact_negative_binomial(y: float, m: float, a: float) -> float:

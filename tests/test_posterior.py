@@ -220,3 +220,86 @@ def test_pickling_sends_the_problem() -> None:
     again = pickle.loads(pickle.dumps(si()))
     theta = si().sample_prior(np.random.default_rng(6), 3)
     np.testing.assert_array_equal(again.log_likelihood(theta).values, si().log_likelihood(theta).values)
+
+
+# --- early rejection ---
+
+ARMS = """
+[[experiment]]
+name = 'one'
+data = { time = [0, 1, 4], y = [1.9, 1.1, 0.1] }
+[[experiment]]
+name = 'two'
+data = { time = [0.5, 2], y = [1.6, 0.8] }
+[[experiment]]
+name = 'three'
+data = { time = [0, 3], y = [2.1, 0.4] }
+"""
+ESTIMATED = DECAY.replace("sd = 0.2", 'sd = "s"').replace(
+    "[noise]", 's = { prior = "loguniform", lower = 0.01, upper = 10 }\n[noise]'
+)
+
+
+def three_arms(text: str = DECAY) -> Posterior:
+    return Posterior(loads(text.split("[data]")[0] + ARMS))
+
+
+@pytest.mark.parametrize("text", [DECAY, ESTIMATED], ids=["sd known", "sd estimated"])
+def test_early_rejection_loses_nothing(text: str) -> None:
+    posterior, rng = three_arms(text), np.random.default_rng(7)
+    theta = posterior.sample_prior(rng, 400)
+    full = posterior.log_likelihood(theta)
+    # a thousand times the margin for rounding, which is relative
+    offset = rng.choice([-10.0, -1.0, -1e-6, 0.0, 1e-6, 1.0, 10.0], 400)
+    least = full.values + offset * (1 + np.abs(full.values))
+    least[:3] = -np.inf, np.inf, np.nan
+    found = posterior.log_likelihood(theta, least)
+    reached = full.values >= least
+    np.testing.assert_array_equal(found.values, np.where(reached, full.values, -np.inf))
+    assert (found.solves[reached] == 3).all()
+    assert (found.solves <= 3).all()
+    assert found.solves.sum() < full.solves.sum()
+
+
+def test_early_rejection_stops_at_the_arm_that_decides() -> None:
+    posterior = three_arms()
+    theta = posterior.sample_prior(np.random.default_rng(8), 50)
+    parts = [values.sum(axis=1) for values in posterior.pointwise(theta).values()]
+    best = [stats.norm(0, 0.2).logpdf(0) * arm.y.size for arm in posterior.arms]
+    for solved in range(3):
+        reach = sum(parts[:solved]) + sum(best[solved:])
+        before = sum(parts[: solved - 1]) + sum(best[solved - 1 :]) if solved else np.full(50, np.inf)
+        # what an arm is solved for and what it turns out to give, with `least` between them
+        least = np.where(before < np.inf, 0.5 * (reach + before), reach + 1.0)
+        assert (posterior.log_likelihood(theta, least).solves == solved).all()
+
+
+def test_the_bound_follows_estimated_noise() -> None:
+    posterior = three_arms(ESTIMATED)
+    theta = np.column_stack([np.full(3, 0.6), np.full(3, 2.0), [0.1, 1.0, 5.0]])
+    # seven observations: at most -7 log(s sqrt(2 pi))
+    assert posterior.log_likelihood(theta, np.full(3, -7.0)).solves.tolist() == [3, 3, 0]
+
+
+def test_early_rejection_of_failed_solves() -> None:
+    text = DECAY.replace("-k*x", "k*x*x").replace("lower = 0.1, upper = 2", "lower = 0.001, upper = 20")
+    posterior = three_arms(text)
+    theta = np.array([[15.0, 2.0], [0.001, 2.0], [15.0, 2.0]])
+    found = posterior.log_likelihood(theta, np.array([-1e300, -1e300, -np.inf]))
+    assert found.failures.tolist() == [1, 0, 3]
+    assert found.solves.tolist() == [1, 3, 3]
+    assert found.values[0] == found.values[2] == -np.inf
+    assert found.values[1] == posterior.log_likelihood(theta[1]).values[0]
+
+
+def test_relative_noise_is_never_rejected_early() -> None:
+    posterior = three_arms(DECAY.replace("sd = 0.2", "relative = 0.2"))
+    theta = posterior.sample_prior(np.random.default_rng(9), 5)
+    assert (posterior.log_likelihood(theta, np.full(5, 1e6)).solves == 3).all()
+
+
+def test_nothing_is_solved_where_nothing_can_be_reached() -> None:
+    theta = si().sample_prior(np.random.default_rng(10), 3)
+    found = si().log_likelihood(theta, np.zeros(3))
+    assert found.solves.tolist() == [0, 0, 0]
+    assert (found.values == -np.inf).all()

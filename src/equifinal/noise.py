@@ -54,6 +54,7 @@ ALIASES = {
 }
 COUNTS = (POISSON, NEGATIVE_BINOMIAL)
 LARGE = 1e5
+ROUNDING = 1e-14  # of the terms that cancel in the density of a count
 
 
 @dataclass(frozen=True, init=False)
@@ -203,6 +204,36 @@ def log_likelihood(
             total[i] += value
             if keep:
                 pointwise[i, j] = value
+    return total
+
+
+@compiled
+def log_density_bound(code: int, y: float, additive: float, relative: float, shape: float) -> float:
+    """An upper bound of log p(y | m) over all m, which is at m = y where there is no relative part."""
+    if code <= LOGNORMAL:
+        if code <= STUDENT and relative > 0.0 and not additive * additive > 0.0:
+            return np.inf  # the scale goes to zero with m
+        # s is never below its additive part, so leaving the relative one out gives a bound, if not the least
+        return log_density(code, y, y, additive, 0.0, shape)
+    if not y > 0.0:
+        return 0.0
+    slack = abs(math.log(y)) + 1.0
+    if code == NEGATIVE_BINOMIAL:
+        slack += math.log1p(abs(shape) * y)
+    return log_density(code, y, y, 0.0, 0.0, shape) + ROUNDING * y * slack
+
+
+@compiled
+def log_likelihood_bound(theta: Array, y: Array, codes: Indices, slots: Indices, fixed: Array) -> Array:
+    """What the log likelihood of each lane cannot exceed, whatever the outputs are; arguments as `log_likelihood`."""
+    lanes = theta.shape[0]
+    total = np.zeros(lanes)
+    arguments = np.zeros(3)
+    for i in range(lanes):
+        for j in range(y.size):
+            for k in range(3):
+                arguments[k] = theta[i, slots[j, k]] if slots[j, k] >= 0 else fixed[j, k]
+            total[i] += log_density_bound(codes[j], y[j], arguments[0], arguments[1], arguments[2])
     return total
 
 

@@ -10,7 +10,7 @@ solve. What is computed for a lane never depends on the other lanes of the batch
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -25,6 +25,7 @@ from equifinal.score import Expansion, expand
 
 Array = NDArray[np.float64]
 _NOTHING = np.empty((0, 0))
+ROUNDING = 1e-9  # of a log likelihood, so that a lane exactly at the least one wanted is never lost
 
 
 class Likelihood(NamedTuple):
@@ -82,9 +83,18 @@ class Posterior:
         """log p(theta) of each row."""
         return log_prior(_batch(theta), self.table)
 
-    def log_likelihood(self, theta: Array, least=None) -> Likelihood:
-        """log L(theta) of each row."""
+    def log_likelihood(self, theta: Array, least: Array | None = None) -> Likelihood:
+        """log L(theta) of each row.
+
+        Parameters
+        ----------
+        least
+            For each row, the log likelihood below which its value does not matter: such a row gets minus infinity,
+            and experiments that cannot lift it to `least` any more are not solved.
+        """
         theta = _batch(theta)
+        if least is not None:
+            return self._log_likelihood_from(theta, np.asarray(least, float))
         lanes = theta.shape[0]
         total, failures = np.zeros(lanes), np.zeros(lanes, np.int64)
         for arm in self.arms:
@@ -94,6 +104,28 @@ class Posterior:
         # NaN or infinity would be a silent hole: what cannot be evaluated has no likelihood
         total[(failures > 0) | ~(total < np.inf)] = -np.inf
         return Likelihood(total, np.full(lanes, len(self.arms)), failures)
+
+    def _log_likelihood_from(self, theta: Array, least: Array) -> Likelihood:
+        lanes = theta.shape[0]
+        with np.errstate(invalid="ignore"):
+            least = np.broadcast_to(least - ROUNDING * (1 + np.abs(least)), lanes)
+        bounds = [arm.log_likelihood_bound(theta) for arm in self.arms]
+        total, alive = np.zeros(lanes), np.arange(lanes)
+        solves, failures = np.zeros(lanes, np.int64), np.zeros(lanes, np.int64)
+        for i, arm in enumerate(self.arms):
+            alive = alive[_reach(total, bounds[i:], alive) >= least[alive]]
+            if not alive.size:
+                break
+            rows = theta[alive]
+            outputs, status = arm.outputs(rows)
+            total[alive] += arm.log_likelihood(outputs, rows, _NOTHING)
+            total[alive[status != 0]] = -np.inf
+            solves[alive] += 1
+            failures[alive] += status != 0
+        values = np.full(lanes, -np.inf)
+        reached = alive[(total[alive] >= least[alive]) & (total[alive] < np.inf)]
+        values[reached] = total[reached]
+        return Likelihood(values, solves, failures)
 
     def expand(self, theta: Array) -> Expansion:
         """log L with its gradient and information, by solves with sensitivities (of two to three times the cost)."""
@@ -171,6 +203,18 @@ def _remembered(problem: Problem) -> Posterior:
     return _memory[key]
 
 
+def _reach(total: Array, bounds: Sequence[Array], lanes: NDArray[np.int64]) -> Array:
+    """What the totals may still become; NaN where that is nothing, for infinity less infinity.
+
+    Added in the order of the likelihood itself, for then rounding, which is monotone, leaves a bound a bound.
+    """
+    reach = total[lanes]
+    with np.errstate(invalid="ignore"):
+        for bound in bounds:
+            reach += bound[lanes]
+    return reach
+
+
 def _batch(rows: Array) -> Array:
     return np.atleast_2d(np.ascontiguousarray(rows, dtype=np.float64))
 
@@ -241,6 +285,9 @@ class Arm:
 
     def log_likelihood(self, outputs: NDArray[np.float64], theta: Array, pointwise: Array) -> Array:
         return noise.log_likelihood(outputs, theta, self.y, self.where, self.codes, self.slots, self.fixed, pointwise)
+
+    def log_likelihood_bound(self, theta: Array) -> Array:
+        return noise.log_likelihood_bound(theta, self.y, self.codes, self.slots, self.fixed)
 
 
 def known_inputs(experiment: Experiment) -> ode.Inputs | None:
