@@ -204,17 +204,6 @@ class Fibre:
         c, labels = self._values(c, labels, len(free))
         return self.chart.roots(free, c, labels)
 
-    def weighted(self, free, c):  # TEMPORARY
-        from collections import namedtuple
-        n, N, r = free.shape
-        roots = self.roots(free.reshape(-1, r), np.repeat(c, N, axis=0))
-        d = len(self.names); most = roots.theta.shape[1]
-        with np.errstate(invalid="ignore"):
-            lw = self.log_prior(roots.theta.reshape(-1, d)).reshape(n*N, most) - roots.log_det
-        lw = np.where(np.isnan(lw), -np.inf, lw)
-        W = namedtuple("Weighted", "theta log_weight found status")
-        return W(roots.theta.reshape(n, N, most, d), lw.reshape(n, N, most), roots.found.reshape(n, N), roots.status.reshape(n, N))
-
     def _rows(self, theta: Any) -> Array:
         return _checked(theta, len(self.names), "theta", self.names)
 
