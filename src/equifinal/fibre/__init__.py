@@ -2,5 +2,6 @@
 
 from equifinal.fibre.chart import Roots, RootStatus
 from equifinal.fibre.fibre import Fibre
+from equifinal.fibre.weighted import Weighted
 
-__all__ = ["Fibre", "RootStatus", "Roots"]
+__all__ = ["Fibre", "RootStatus", "Roots", "Weighted"]

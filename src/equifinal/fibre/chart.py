@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from enum import IntEnum
+from functools import cached_property
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -19,9 +20,11 @@ from numpy.typing import NDArray
 from equifinal.algebra.triangular import Step, combination_name
 from equifinal.fibre.chart_kernel import POLYNOMIAL, RATIONAL, solve_points
 from equifinal.fibre.combinations import Combinations
+from equifinal.fibre.direct import direct_code
 from equifinal.machine.complex_function import ComplexFunction
 from equifinal.machine.functions import Functions
 from equifinal.machine.graph import Term
+from equifinal.machine.native import Code
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -138,6 +141,11 @@ class TriangularChart:
         self._code = code
         self._blocks = np.array(table, np.int64).reshape(-1, 4)
         self._targets = np.array(targets, np.int64)
+
+    @cached_property
+    def direct(self) -> Code | None:
+        """All of a rational chart in one function; None for others, and where that would be too long."""
+        return direct_code(self.combinations, self.free.tolist(), self.steps) if self.kind == "rational" else None
 
     def roots(self, free: Array, c: Array, labels: Array | None = None) -> Roots:
         """All real roots in the support.

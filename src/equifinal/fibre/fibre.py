@@ -23,6 +23,7 @@ from equifinal.fibre.equivalents import Equivalent, equivalents
 from equifinal.fibre.homotopy import GeneralChart
 from equifinal.fibre.partition import rank_revealing, ranked, tangent_bases
 from equifinal.fibre.support import Events, Support, events_of, support
+from equifinal.fibre.weighted import Weighted, weighted
 from equifinal.identifiability import Identifiability
 from equifinal.parser import parsed_combination
 from equifinal.prior import Prior, from_theta, log_prior, prior_table, to_theta
@@ -204,11 +205,28 @@ class Fibre:
         c, labels = self._values(c, labels, len(free))
         return self.chart.roots(free, c, labels)
 
+    def weighted(self, free: Array, c: Array) -> Weighted:
+        """Roots at points theta_I (n, N, r), N for each of the values c (n, q), with log p(theta) - log |det|.
+
+        The same as `roots` and `log_prior` together, labels disregarded, and several times faster on rational charts.
+        """
+        free = np.ascontiguousarray(free, dtype=np.float64)
+        if free.ndim != 3 or free.shape[2] != self.dimension:
+            shown = f" ({', '.join(self.free)})" if self.free else ""
+            raise IdentifiabilityError(
+                f"theta_I must hold {self.dimension} numbers{shown} a point, N points for each row of c: "
+                f"(n, N, {self.dimension}); this has shape {free.shape}"
+            )
+        c = _checked(c, self.rank, "c", map(to_text, self.combinations.independent))
+        if len(c) != len(free):
+            raise IdentifiabilityError(f"c must have {len(free)} rows, as many as theta_I has, not {len(c)}")
+        return weighted(self.chart, self.table, free, c)
+
     def _rows(self, theta: Any) -> Array:
         return _checked(theta, len(self.names), "theta", self.names)
 
     def _values(self, c: Any, labels: Any, n: int) -> tuple[Array, Array | None]:
-        c = _checked(c, self.rank, "c", [to_text(e) for e in self.combinations.independent])
+        c = _checked(c, self.rank, "c", map(to_text, self.combinations.independent))
         if labels is not None:
             labels = _checked(labels, len(self.combinations.labels), "labels", map(to_text, self.combinations.labels))
         for what, rows in (("c", c), ("labels", labels)):

@@ -33,13 +33,13 @@ def assemble(
     return "\n".join(write(graph, name, roots, pointer) for name, roots in functions.items())
 
 
-def _header(name: str, pointer: str) -> str:
+def header(name: str, pointer: str) -> str:
     signature = ", ".join(f"{pointer} noalias %{array}" for array in (*ARRAYS, "out"))
     return f"define void @{name}({signature}) nounwind {{"
 
 
 def _function(graph: Graph, name: str, roots: Sequence[int], pointer: str) -> str:
-    lines = [_header(name, pointer)]
+    lines = [header(name, pointer)]
     values: dict[int, str] = {}
     powers: dict[tuple[str, int], str] = {}
 
@@ -61,7 +61,7 @@ def _function(graph: Graph, name: str, roots: Sequence[int], pointer: str) -> st
         node, register = graph.nodes[a], f"%v{a}"
         match node[0]:
             case "number":
-                values[a] = _double(node[1])
+                values[a] = as_double(node[1])
             case "load":
                 lines.append(f"  %a{a} = getelementptr inbounds double, {pointer} %{node[1]}, i64 {node[2]}")
                 lines.append(f"  {register} = load double, {pointer} %a{a}")
@@ -73,12 +73,12 @@ def _function(graph: Graph, name: str, roots: Sequence[int], pointer: str) -> st
             case code:
                 instruction = {"add": "fadd", "subtract": "fsub", "multiply": "fmul", "divide": "fdiv"}[code]
                 values[a] = operation(register, instruction, values[node[1]], values[node[2]])
-    lines.extend(_stores((values[root] for root in roots), pointer))
+    lines.extend(stores((values[root] for root in roots), pointer))
     return "\n".join([*lines, "  ret void", "}", ""])
 
 
 def _complex_function(graph: Graph, name: str, roots: Sequence[int], pointer: str) -> str:
-    lines = [_header(name, pointer)]
+    lines = [header(name, pointer)]
     values: dict[int, tuple[str, str]] = {}
     made = 0
 
@@ -113,7 +113,7 @@ def _complex_function(graph: Graph, name: str, roots: Sequence[int], pointer: st
     for a in graph.reachable(roots):
         match graph.nodes[a]:
             case ("number", value):
-                values[a] = _double(value), _double(Fraction(0))
+                values[a] = as_double(value), as_double(Fraction(0))
             case ("load", array, index):
                 values[a] = load(array, 2 * index), load(array, 2 * index + 1)
             case ("negative", b):
@@ -126,17 +126,17 @@ def _complex_function(graph: Graph, name: str, roots: Sequence[int], pointer: st
                 values[a] = operation(instruction, x, v), operation(instruction, y, w)
             case (code, b, c):
                 values[a] = (multiply if code == "multiply" else divide)(values[b], values[c])
-    lines.extend(_stores((part for root in roots for part in values[root]), pointer))
+    lines.extend(stores((part for root in roots for part in values[root]), pointer))
     return "\n".join([*lines, "  ret void", "}", ""])
 
 
-def _stores(results: Iterable[str], pointer: str) -> Iterable[str]:
+def stores(results: Iterable[str], pointer: str) -> Iterable[str]:
     for i, value in enumerate(results):
         yield f"  %o{i} = getelementptr inbounds double, {pointer} %out, i64 {i}"
         yield f"  store double {value}, {pointer} %o{i}"
 
 
-def _double(value: Fraction) -> str:
+def as_double(value: Fraction) -> str:
     try:
         number = float(value)
     except OverflowError:

@@ -8,6 +8,7 @@ from fractions import Fraction
 from equifinal.expression import Expression, evaluate
 from equifinal.machine import native
 from equifinal.machine.assembly import assemble
+from equifinal.machine.bounded import assemble_bounded
 from equifinal.machine.graph import Graph, Term
 
 
@@ -42,3 +43,8 @@ class Functions:
             self.graph, functions, typed_pointers=native.typed_pointers(), complex_numbers=complex_numbers
         )
         return native.compile_assembly(assembly, functions)
+
+    def compile_bounded(self, name: str, nodes: Sequence[int]) -> native.Code:
+        """One function that writes the nodes' values and then as many bounds on their errors."""
+        assembly = assemble_bounded(self.graph, name, nodes, typed_pointers=native.typed_pointers())
+        return native.compile_assembly(assembly, [name])

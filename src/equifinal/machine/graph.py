@@ -210,6 +210,24 @@ class Graph:
                 found[index] = derivative
         return found
 
+    def copied(self, source: Graph, roots: Iterable[int], loads: Mapping[tuple[str, int], int]) -> list[int]:
+        """Roots of another graph, made here again, with ``loads`` (by array and index) in place of its arguments."""
+        roots = list(roots)
+        here: dict[int, int] = {}
+        for a in source.reachable(roots):
+            match source.nodes[a]:
+                case ("number", value):
+                    here[a] = self.number(value)
+                case ("load", array, index):
+                    here[a] = loads[array, index]
+                case ("negative", b):
+                    here[a] = self.negative(here[b])
+                case ("power", b, exponent):
+                    here[a] = self.power(here[b], exponent)
+                case (operation, b, c):
+                    here[a] = getattr(self, operation)(here[b], here[c])
+        return [here[a] for a in roots]
+
 
 @dataclass(frozen=True)
 class Term:
