@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import numpy as np
@@ -17,8 +18,9 @@ from scipy import optimize, stats
 from equifinal.examples import example_path
 from equifinal.fibre import Fibre
 from equifinal.io.toml import load
-from equifinal.posterior import Evaluation
+from equifinal.posterior import Evaluation, Likelihood
 from equifinal.prior import Prior, log_prior, to_theta
+from equifinal.score import Expansion
 
 Array = np.ndarray
 
@@ -26,8 +28,11 @@ Array = np.ndarray
 class Known:
     """A posterior with a likelihood in closed form: what samplers need of `equifinal.posterior.Posterior`."""
 
-    def __init__(self, fibre: Fibre, log_likelihood: Callable[[Array], Array]):
-        self.fibre, self.log_likelihood = fibre, log_likelihood
+    arms = (None,)  # one experiment
+
+    def __init__(self, fibre: Fibre, log_density: Callable[[Array], Array]):
+        self.fibre, self.log_density, self.table = fibre, log_density, fibre.table
+        self.problem = SimpleNamespace(priors=fibre.priors)
         self.parameters, self.dimension = fibre.names, len(fibre.names)
         self.to_theta, self.to_coordinates = fibre.to_theta, fibre.to_coordinates
         self.evaluations = 0
@@ -37,9 +42,18 @@ class Known:
         prior = log_prior(theta, self.fibre.table) + log_slope
         inside = np.isfinite(prior)
         likelihood = np.full(len(u), -np.inf)
-        likelihood[inside] = self.log_likelihood(theta[inside])
-        self.evaluations += int(inside.sum())
+        likelihood[inside] = self.log_likelihood(theta[inside]).values
         return Evaluation(np.where(inside, prior, -np.inf), likelihood, inside.astype(int), np.zeros(len(u), int))
+
+    def log_likelihood(self, theta: Array, least: Array | None = None) -> Likelihood:
+        self.evaluations += len(theta)
+        return Likelihood(self.log_density(theta), np.ones(len(theta), int), np.zeros(len(theta), int))
+
+    def expand(self, theta: Array) -> Expansion:
+        """Without slopes: a first guess of a proposal is as wide as the prior."""
+        n, d = theta.shape
+        none = np.zeros(n, int)
+        return Expansion(self.log_density(theta), np.zeros((n, d)), np.zeros((n, d, d)), none, none)
 
     def sample_prior(self, rng: np.random.Generator, size: int) -> Array:
         return np.column_stack([prior.sample(rng, size) for prior in self.fibre.priors.values()])
@@ -59,7 +73,7 @@ def by_rejection(posterior: Known) -> Callable[[np.random.Generator, int], Array
         kept: list[Array] = []
         while sum(map(len, kept)) < size:
             theta = posterior.sample_prior(rng, size)
-            kept.append(theta[np.log(rng.random(size)) < posterior.log_likelihood(theta)])
+            kept.append(theta[np.log(rng.random(size)) < posterior.log_density(theta)])
         return np.concatenate(kept)[:size]
 
     return draw
@@ -127,6 +141,26 @@ def cubic() -> Case:
     fibre = Fibre(["x + y^3 - y"], priors, partition=["x"])
     assert fibre.chart.degree == 3
     return _case(fibre, lambda t: bell(t[:, 0] + t[:, 1] ** 3 - t[:, 1], 0.0, 0.3))
+
+
+def sum_of_three() -> Case:
+    """a + b + 2c: fibres are polygons."""
+    priors = {"a": uniform(0.0, 1.0), "b": uniform(-0.5, 1.0), "c": Prior("normal", mean=0.3, sd=0.4, lower=0.0)}
+    fibre = Fibre(["a + b + 2*c"], priors)
+    return _case(fibre, lambda t: bell(t[:, 0] + t[:, 1] + 2 * t[:, 2], 1.5, 0.5))
+
+
+def product_of_three() -> Case:
+    """x*y*z, flat in a box: fibres are polygons in log coordinates."""
+    priors = {"x": uniform(0.2, 2.0, "log"), "y": uniform(0.5, 3.0), "z": uniform(0.3, 1.5, "logit")}
+    return _case(Fibre(["x*y*z"], priors), lambda t: bell(t.prod(axis=1), 1.0, 0.6))
+
+
+def product_of_four() -> Case:
+    """a*b*c*d and a noise parameter: fibres of dimension 3."""
+    priors = {name: uniform(0.3, 1.5, "log") for name in "abcd"} | {"s": Prior("lognormal", meanlog=-0.5, sdlog=0.4)}
+    fibre = Fibre(["a*b*c*d", "s"], priors)
+    return _case(fibre, lambda t: bell(t[:, :4].prod(axis=1), 0.7, t[:, 4]) - np.log(1 + t[:, 4]))
 
 
 # --- the SI epidemic ---
@@ -239,5 +273,8 @@ CASES: dict[str, Callable[[], Case]] = {
     "labelled": labelled,
     "wiggle": wiggle,
     "cubic": cubic,
+    "sum of three": sum_of_three,
+    "product of three": product_of_three,
+    "product of four": product_of_four,
     "si": si,
 }

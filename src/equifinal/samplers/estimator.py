@@ -53,10 +53,10 @@ class Estimate(NamedTuple):
     """
 
     log_p: Array
-    theta: Array
     log_weight: Array
     empty: Integers
     roots: Integers
+    theta: Array
     unresolved: Integers
 
 
@@ -149,19 +149,13 @@ class Estimator:
         return found
 
     def _estimate(self, c: Array, uniforms: Array, moments: Moments, through: Array | None) -> Estimate:
-        if len(self.charts) > 1:
-            theta, log_weight, unresolved = self._mixed(c, uniforms, moments, through)
-        else:
-            theta, log_weight, unresolved = self._simple(c, uniforms, moments, through)
+        one_chart = len(self.charts) == 1
+        drawn = (self._simple if one_chart else self._mixed)(c, uniforms, moments, through)
+        theta, log_density, log_intensity, unresolved = drawn
         n, number, most, d = theta.shape
-        there = log_weight > -np.inf
-        flat = np.ascontiguousarray(log_weight).reshape(n, number * most)
         return Estimate(
-            log_p=log_total(flat),
-            theta=np.ascontiguousarray(theta).reshape(n, number * most, d),
-            log_weight=flat,
-            empty=np.sum(~there.any(axis=2), axis=1),
-            roots=np.sum(there, axis=(1, 2)),
+            *_gathered(log_density, log_intensity, math.log(self.number)),
+            theta=theta.reshape(n, number * most, d),
             unresolved=np.sum(unresolved, axis=1),
         )
 
@@ -174,13 +168,11 @@ class Estimator:
         return Drawn(free, log_density)
 
     def _simple(self, c: Array, uniforms: Array, moments: Moments, through: Array | None) -> tuple[Array, ...]:
+        """Roots, log p - log |det| of each, log g_c, and which points are uncertain."""
         drawn = self._draw(0, c, uniforms, moments, through)
         found = self.charts[0].weighted(drawn.free, c)
-        with np.errstate(invalid="ignore"):
-            log_weight = found.log_weight - drawn.log_density[..., None] - math.log(self.number)
-        log_weight = np.where(found.log_weight > -np.inf, log_weight, -np.inf)
+        log_weight = found.log_weight
         if self.one_root:
-            most = log_weight.shape[2]
             chosen = np.minimum((uniforms[..., 0] * found.found).astype(int), np.maximum(found.found - 1, 0))
             if through is not None:
                 with np.errstate(invalid="ignore", divide="ignore"):
@@ -188,10 +180,12 @@ class Estimator:
                 chosen[:, 0] = np.argmin(np.where(np.isnan(apart), np.inf, apart), axis=1)
             with np.errstate(divide="ignore"):
                 times = np.log(found.found)[..., None]
-            log_weight = np.where(np.arange(most) == chosen[..., None], log_weight + times, -np.inf)
-        return found.theta, log_weight, found.status != 0
+            here = np.arange(log_weight.shape[2]) == chosen[..., None]
+            log_weight = np.where(here, log_weight + times, -np.inf)
+        return found.theta, log_weight, drawn.log_density[..., None], found.status != 0
 
     def _mixed(self, c: Array, uniforms: Array, moments: Moments, through: Array | None) -> tuple[Array, ...]:
+        """Roots, log p of each, log of their density on the fibre, and which points are uncertain."""
         n, number, charts = *uniforms.shape[:2], len(self.charts)
         which = np.minimum((uniforms[..., 0] * charts).astype(int), charts - 1)
         if through is not None:  # from which chart theta came
@@ -210,11 +204,10 @@ class Estimator:
             unresolved |= own & (part.status != 0)
         there = np.isfinite(theta[..., 0])
         log_prior[there] = self.fibre.log_prior(theta[there])
-        flat = theta.reshape(n, number * most, -1)
+        each = self._log_intensities(c, theta.reshape(n, number * most, -1), moments)
         with np.errstate(invalid="ignore"):
-            intensity = np.logaddexp.reduce(self._log_intensities(c, flat, moments), axis=0).reshape(n, number, most)
-            log_weight = log_prior - intensity + math.log(charts) - math.log(number)
-        return theta, np.where(np.isnan(log_weight), -np.inf, log_weight), unresolved
+            log_intensity = np.logaddexp.reduce(each, axis=0).reshape(n, number, most) - math.log(charts)
+        return theta, log_prior, log_intensity, unresolved
 
     def _log_intensities(self, c: Array, theta: Array, moments: Moments) -> Array:
         """log g_D |det_D| of points (n, m, d), for each chart D first."""
@@ -272,22 +265,32 @@ def _rows(moments: Moments, at: slice | Integers) -> Moments:
 
 
 @compiled
-def log_total(log_weight: Array) -> Array:
-    """log of the sum of weights, row by row."""
-    n, m = log_weight.shape
-    total = np.empty(n)
+def _gathered(log_density, log_intensity, log_number):
+    """log hat p, log weights, points without weight and roots, from numerators and denominators (n, N, most or 1)."""
+    n, number, most = log_density.shape
+    log_weight = np.empty((n, number * most))
+    log_p, empty, roots = np.empty(n), np.zeros(n, np.int64), np.zeros(n, np.int64)
+    shared = log_intensity.shape[2] == 1
     for i in range(n):
         largest = -np.inf
-        for j in range(m):
-            largest = max(largest, log_weight[i, j])
-        if not math.isfinite(largest):
-            total[i] = -np.inf  # an infinite weight has no root to go with it
-            continue
-        parts = 0.0
-        for j in range(m):
-            parts += math.exp(log_weight[i, j] - largest)
-        total[i] = largest + math.log(parts)
-    return total
+        for j in range(number):
+            found = 0
+            for k in range(most):
+                value = log_density[i, j, k] - log_intensity[i, j, 0 if shared else k] - log_number
+                if not value < np.inf:  # NaN where nothing was drawn
+                    value = -np.inf
+                if value > -np.inf:
+                    found += 1
+                log_weight[i, j * most + k] = value
+                largest = max(largest, value)
+            roots[i] += found
+            empty[i] += found == 0
+        total = 0.0
+        if largest > -np.inf:
+            for j in range(number * most):
+                total += math.exp(log_weight[i, j] - largest)
+        log_p[i] = largest + math.log(total) if total > 0.0 else -np.inf
+    return log_p, log_weight, empty, roots
 
 
 @compiled

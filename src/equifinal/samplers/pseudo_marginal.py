@@ -231,10 +231,7 @@ def step(
         state = _surround(state, rngs, settings, fibre)
     tool, coordinates = estimator(fibre, settings), combination_coordinates(fibre)
     chains, q = state.h.shape
-    normals, uniforms = np.empty((chains, q)), np.empty((chains, 3))
-    points = np.empty((chains, tool.number, tool.width))
-    for i, rng in enumerate(rngs):  # a generator a chain: the draws do not depend on how chains are grouped
-        normals[i], uniforms[i], points[i] = rng.standard_normal(q), rng.random(3), tool.uniforms(rng)
+    normals, uniforms, points = _numbers(rngs, q, tool)
     h = propose(state.h, state.factor, state.log_scale, normals)
     c, log_slope = coordinates.backward(h)
     found = tool.estimate(c, points, state.moments)
@@ -271,6 +268,15 @@ def step(
     if iteration < warmup:
         state = _adapt(state, acceptance, settings, iteration)
     return state, Info(accepted, acceptance, solves, failures, counts)
+
+
+def _numbers(rngs: Sequence[np.random.Generator], q: int, tool: Estimator | EstimatorByC) -> tuple[Array, Array, Array]:
+    """For the proposal, for decisions, and for new points."""
+    normals, uniforms = np.empty((len(rngs), q)), np.empty((len(rngs), 3))
+    points = np.empty((len(rngs), tool.number, tool.width))
+    for i, rng in enumerate(rngs):  # a generator a chain: the draws do not depend on how chains are grouped
+        normals[i], uniforms[i], points[i] = rng.standard_normal(q), rng.random(3), tool.uniforms(rng)
+    return normals, uniforms, points
 
 
 def _reconstruct(state: State, uniforms: Array, fibre: Fibre) -> State:

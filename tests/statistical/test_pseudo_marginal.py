@@ -1,0 +1,372 @@
+"""Exactness of the pseudo-marginal sampler and of its estimator.
+
+Stationarity: n chains start from the exact law of (c, U): theta from the posterior, U given that theta is one of its
+points. After some steps every parameter and every combination must have the law it started with, by Kolmogorov-Smirnov
+against independent exact draws, at level 1e-6 a test. Unbiasedness: means of hat p_C(c) phi(c)/q(c) under q against means
+of phi(xi(theta)) under the prior, five functions phi each, five standard errors (a false alarm once in 1.7 million
+comparisons). Each error that the method is known to be prone to must make the first test fail.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import special, stats
+
+from equifinal.fibre import Fibre
+from equifinal.samplers import estimator as estimating
+from equifinal.samplers import laws
+from equifinal.samplers import pseudo_marginal as sampler
+from equifinal.samplers.combination_coordinates import combination_coordinates
+from equifinal.samplers.estimator import Estimator
+from equifinal.samplers.lattice import shifted
+from equifinal.samplers.laws import Moments
+from tests.statistical.exact import Case, case
+
+LEVEL = 1e-6
+FIXTURES = (
+    *("product", "circle", "sum and product", "squares", "labelled", "cubic"),
+    *("sum of three", "product of three", "product of four", "si"),
+)
+CURVES = ("product", "circle", "labelled", "cubic", "si")
+REPLICATES = {"product": 100_000, "si": 100_000}
+
+
+# --- starts ---
+
+
+def moments_of(fibre: Fibre, theta: np.ndarray, n: int) -> Moments:
+    """What a warm-up would have learned, from other draws, for n chains."""
+    h = combination_coordinates(fibre).forward(fibre.xi(theta))
+    both = np.concatenate([h, fibre.to_coordinates(theta)], axis=1)
+    return Moments(np.tile(both.mean(axis=0), (n, 1)), np.tile(np.cov(both.T), (n, 1, 1)))
+
+
+def law_uniforms(law, c, free, moments, rng) -> np.ndarray:
+    """Uniforms (n, width) from which the law would draw theta_I (n, r)."""
+    n = len(free)
+    if isinstance(law, estimating.NoPoint):
+        return np.empty((n, 0))
+    if isinstance(law, laws.UniformLaw):
+        return (free - law.lower) / (law.upper - law.lower)
+    if isinstance(law, laws.IntervalLaw):
+        lower, upper, mass = law._pieces(c)
+        x = laws.from_theta(free, law.table) if law.flat else free
+        share = np.clip((x - lower) / (upper - lower), 0, 1)
+        if not law.flat:
+            inside = np.clip(x, lower, upper)
+            with np.errstate(invalid="ignore", divide="ignore"):
+                share = law.priors[0].mass(lower, inside) / mass
+        return (np.nansum(np.where(mass > 0, share * mass, 0), axis=1) / mass.sum(axis=1))[:, None]
+    quantiles = np.column_stack([prior.cdf(free[:, k]) for k, prior in enumerate(law.priors)])
+    if isinstance(law, laws.PriorLaw):
+        return quantiles
+    if isinstance(law, laws._GaussianLaw):
+        centre, factor = law._shape(c, moments)
+        rest = laws.from_theta(np.ascontiguousarray(free), law.table) - centre
+        normal = special.ndtr(np.linalg.solve(factor, rest[..., None])[..., 0])
+        log_wide = np.log(laws.WIDE) + law._log_prior(free[:, None])[:, 0]
+        wide = np.log(rng.random(n)) < log_wide - law.log_density(c, free[:, None], moments)[:, 0]
+        first = np.where(wide, laws.WIDE * rng.random(n), laws.WIDE + (1 - laws.WIDE) * rng.random(n))
+        return np.column_stack([first, np.where(wide[:, None], quantiles, normal)])
+    return law.inverse(c, free[:, None])[:, 0]
+
+
+def stationary(tool: Estimator, theta, moments, rng):
+    """An estimate over c = xi(theta) from points that have their law given that theta was chosen from them."""
+    n = len(theta)
+    if tool.base is None:
+        uniforms = rng.random((n, tool.number, tool.width))
+        return tool.around(theta, uniforms, moments)
+    c = tool.fibre.xi(theta)
+    charts = len(tool.charts)
+    which = np.zeros(n, int)
+    if charts > 1:
+        each = tool._log_intensities(c, theta[:, None], moments)[..., 0]
+        shares = np.exp(each - each.max(axis=0)) / np.exp(each - each.max(axis=0)).sum(axis=0)
+        which = np.sum(np.cumsum(shares, axis=0)[:-1] < rng.random(n), axis=0)
+    own = rng.random((n, tool.width))
+    for k in range(charts):
+        at = which == k
+        part = Moments(moments.mean[at], moments.covariance[at])
+        free = theta[at][:, tool.charts[k].chart.free]
+        found = law_uniforms(tool.laws[k], c[at], free, part, rng)
+        own[np.ix_(at, range(tool.choices, tool.choices + found.shape[1]))] = found
+    if charts > 1:
+        own[:, 0] = (which + rng.random(n)) / charts
+    if tool.one_root:
+        roots = tool.charts[0].weighted(theta[:, None, tool.charts[0].chart.free], c)
+        apart = np.abs(roots.theta[:, 0] / theta[:, None] - 1).max(axis=2)
+        own[:, 0] = (np.nanargmin(apart, axis=1) + rng.random(n)) / roots.found[:, 0]
+    chosen = rng.integers(tool.number, size=n)
+    points = np.stack([shifted(tool.base, shift) for shift in own - tool.base[chosen]])
+    return tool.estimate(c, points, moments)
+
+
+def all_at_once(monkeypatch: pytest.MonkeyPatch) -> np.random.Generator:
+    """Chains take their numbers from one stream, in one stroke: with 100,000 chains a loop would take minutes."""
+    one = np.random.default_rng(2)
+
+    def numbers(rngs, q, tool):
+        n = len(rngs)
+        if getattr(tool, "base", None) is None:
+            points = one.random((n, tool.number, tool.width))
+        else:
+            points = shifted(tool.base, one.random((n, 1, tool.width)))
+        return one.standard_normal((n, q)), one.random((n, 3)), points
+
+    monkeypatch.setattr(sampler, "_numbers", numbers)
+    return one
+
+
+def p_values(name: str, monkeypatch, n: int = 40_000, steps: int = 8, before=None, after=None, **options) -> list[float]:
+    found: Case = case(name)
+    known, fibre, rng = found.posterior, found.posterior.fibre, np.random.default_rng(1)
+    start, independent = found.draw(rng, n), found.draw(rng, 3 * n)
+    settings = sampler.Settings(**options)
+    all_at_once(monkeypatch)
+    tool = sampler.estimator(fibre, settings)
+    moments = moments_of(fibre, independent[:5000], n)
+    h = combination_coordinates(fibre).forward(fibre.xi(start))
+    state = sampler.init(known, known.to_coordinates(start[:2]), settings, fibre)
+    q = fibre.rank
+    factor = np.linalg.cholesky(moments.covariance[0, :q, :q])
+    whole = stationary(tool, start, moments, rng)
+    evaluated = known.evaluate(known.to_coordinates(start))
+    state = sampler.State(
+        position=known.to_coordinates(start),
+        log_prior=evaluated.log_prior,
+        log_likelihood=evaluated.log_likelihood,
+        h=h,
+        log_estimate=whole.log_p + combination_coordinates(fibre).backward(h)[1],
+        theta=whole.theta,
+        log_weight=sampler._on_branch(fibre, whole, start),
+        factor=np.tile(factor, (n, 1, 1)),
+        log_scale=np.full(n, np.log(1.5 / np.sqrt(q))),
+        mean=moments.mean,
+        covariance=moments.covariance,
+    )
+    assert np.isfinite(state.log_estimate).all()
+    rngs, accepted, spent = [rng] * n, 0.0, 0
+    evaluations = known.evaluations
+    for _ in range(steps):
+        if before is not None:
+            state = before(state, tool, fibre, rng)
+        state, info = sampler.step(known, state, rngs, settings, 1, 0, fibre)
+        accepted += info.accepted.mean() / steps
+        spent += int(info.solves.sum())
+    assert 0.02 < accepted < 0.95
+    assert known.evaluations - evaluations == spent <= n * steps  # one solve an iteration, at the most
+    theta = known.to_theta(state.position)
+    if before is None:
+        np.testing.assert_allclose(state.log_likelihood, known.log_density(theta), atol=1e-5)
+    if after is not None:
+        theta = after(state, tool, fibre, rng)
+    columns = zip((*theta.T, *fibre.xi(theta).T), (*independent.T, *fibre.xi(independent).T), strict=True)
+    return [stats.ks_2samp(a, b, method="asymp").pvalue for a, b in columns]
+
+
+# --- stationarity ---
+
+
+@pytest.mark.parametrize("points", ["iid", "lattice"])
+@pytest.mark.parametrize("name", FIXTURES)
+def test_the_sampler_is_exact(name: str, points: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert min(p_values(name, monkeypatch, REPLICATES.get(name, 40_000), aux=2, points=points)) > LEVEL
+
+
+@pytest.mark.parametrize("points", ["iid", "lattice"])
+@pytest.mark.parametrize("aux", [1, 4])
+@pytest.mark.parametrize("name", ["product", "circle", "product of three", "si"])
+def test_whatever_the_number_of_points(name: str, aux: int, points: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert min(p_values(name, monkeypatch, REPLICATES.get(name, 40_000), aux=aux, points=points)) > LEVEL
+
+
+@pytest.mark.parametrize("points", ["iid", "lattice"])
+@pytest.mark.parametrize("law", ["prior", "uniform", "local", "learned"])
+@pytest.mark.parametrize("name", ["product", "cubic", "product of three", "si"])
+def test_whatever_the_law_of_the_points(name: str, law: str, points: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert min(p_values(name, monkeypatch, law=law, aux=2, points=points)) > LEVEL
+
+
+@pytest.mark.parametrize("points", ["iid", "lattice"])
+@pytest.mark.parametrize("name", ["circle", "cubic", "sum and product", "squares"])
+def test_with_one_root_of_each_point(name: str, points: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert min(p_values(name, monkeypatch, roots="one", aux=2, points=points)) > LEVEL
+
+
+@pytest.mark.parametrize("points", ["iid", "lattice"])
+@pytest.mark.parametrize(
+    ("name", "charts", "law"),
+    [
+        ("circle", [["x"], ["y"]], "auto"),
+        ("circle", [["x"], ["y"]], "prior"),
+        ("cubic", [["x"], ["y"]], "auto"),
+        ("product of three", [["x", "y"], ["y", "z"], ["x", "z"]], "prior"),
+        ("labelled", [["x"], ["y"]], "auto"),
+    ],
+)
+def test_with_several_charts(name: str, charts, law: str, points: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert min(p_values(name, monkeypatch, charts=charts, law=law, aux=2, points=points)) > LEVEL
+
+
+def test_with_a_partition_for_each_c(monkeypatch: pytest.MonkeyPatch) -> None:
+    tool = sampler.estimator(case("circle").posterior.fibre, sampler.Settings(partition="by c", points="iid", aux=2))
+    assert min(p_values("circle", monkeypatch, 2000, 4, partition="by c", points="iid", aux=2)) > LEVEL
+    assert len(tool._made) > 1
+
+
+# --- unbiasedness ---
+
+
+def z_values(name: str, n: int = 20_000, **options) -> list[float]:
+    """Of means over q against means over the prior, in units of their standard errors."""
+    found = case(name)
+    fibre, rng = found.posterior.fibre, np.random.default_rng(5)
+    coordinates = combination_coordinates(fibre)
+    tool = sampler.estimator(fibre, sampler.Settings(**options))
+    theta = found.posterior.sample_prior(rng, 10 * n)
+    h = coordinates.forward(fibre.xi(theta))
+    centre, covariance = h.mean(axis=0), np.cov(h.T).reshape(fibre.rank, fibre.rank)
+    proposal = stats.multivariate_t(centre, 1.5 * covariance, df=5, seed=rng)
+    drawn = proposal.rvs(n).reshape(n, fibre.rank)
+    c, log_slope = coordinates.backward(drawn)
+    points = np.stack([tool.uniforms(rng) for _ in range(n)])
+    log_p = tool.estimate(c, points, moments_of(fibre, found.draw(rng, 5000), n)).log_p
+    weight = np.exp(log_p + log_slope - proposal.logpdf(drawn))
+    sd = np.sqrt(np.diag(covariance))
+    functions = [
+        lambda z: np.ones(len(z)),
+        lambda z: np.tanh(z[:, 0]),
+        lambda z: np.cos(2 * z.sum(axis=1)),
+        lambda z: (z[:, -1] > 0.3).astype(float),
+        lambda z: np.exp(-0.5 * (z**2).sum(axis=1)),
+    ]
+    found_z = []
+    for phi in functions:
+        estimate, exact = weight * phi((drawn - centre) / sd), phi((h - centre) / sd)
+        error = np.sqrt(estimate.var() / n + exact.var() / len(exact))
+        found_z.append(float(abs(estimate.mean() - exact.mean()) / error))
+    return found_z
+
+
+@pytest.mark.parametrize("points", ["iid", "lattice"])
+@pytest.mark.parametrize("name", FIXTURES)
+def test_the_estimate_is_unbiased(name: str, points: str) -> None:
+    assert max(z_values(name, aux=2, points=points)) < 5
+
+
+@pytest.mark.parametrize("law", ["interval", "prior", "uniform", "local", "learned"])
+@pytest.mark.parametrize("aux", [1, 4])
+def test_the_estimate_is_unbiased_with_every_law(law: str, aux: int) -> None:
+    assert max(z_values("si", law=law, aux=aux)) < 5
+    if law != "interval":
+        assert max(z_values("product of three", law=law, aux=aux)) < 5
+
+
+@pytest.mark.parametrize("options", [{"charts": [["x"], ["y"]]}, {"roots": "one"}, {"partition": ["y"]}])
+def test_the_estimate_is_unbiased_in_every_form(options) -> None:
+    assert max(z_values("circle", aux=2, **options)) < 5
+    assert max(z_values("cubic", aux=2, **options)) < 5
+
+
+# --- every error makes the first test fail ---
+
+
+def refreshed(state, tool, fibre, rng):
+    """The estimate of the state made anew, without asking whether to accept it."""
+    coordinates = combination_coordinates(fibre)
+    c, log_slope = coordinates.backward(state.h)
+    found = tool.estimate(c, rng.random((len(c), tool.number, tool.width)), state.moments)
+    new = np.isfinite(found.log_p)
+    return state._replace(
+        log_estimate=np.where(new, found.log_p + log_slope, state.log_estimate),
+        theta=np.where(new[:, None, None], found.theta, state.theta),
+        log_weight=np.where(new[:, None], found.log_weight, state.log_weight),
+    )
+
+
+def reconstructed_afresh(state, tool, fibre, rng):
+    """theta from an importance sample of its own, rather than from the points of the state."""
+    found = refreshed(state, tool, fibre, rng)
+    return found.theta[np.arange(len(found.h)), estimating.choose(found.log_weight, rng.random(len(found.h)))]
+
+
+def centred_on_the_chain(state, tool, fibre, rng):
+    """The local law around where the chain is."""
+    return state._replace(mean=np.concatenate([state.h, state.position], axis=1))
+
+
+@pytest.mark.parametrize("aux", [1, 2, 4])
+def test_the_estimate_must_be_kept(aux: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert min(p_values("product", monkeypatch, before=refreshed, law="prior", aux=aux, points="iid")) < LEVEL
+
+
+def test_every_proposal_needs_new_points(monkeypatch: pytest.MonkeyPatch) -> None:
+    class FixedLattice(laws.PriorLaw):
+        def draw(self, c, uniforms, moments):
+            lattice = np.broadcast_to((np.arange(uniforms.shape[1]) + 0.5)[None, :, None] / uniforms.shape[1], uniforms.shape)
+            return super().draw(c, lattice, moments)
+
+    assert min(p_values("product", monkeypatch, law=FixedLattice, aux=4, points="iid")) < LEVEL
+
+
+def test_theta_must_come_from_the_points_of_the_state(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert min(p_values("product", monkeypatch, after=reconstructed_afresh, law="prior", aux=2, points="iid")) < LEVEL
+
+
+def test_the_local_law_must_not_follow_the_chain(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert min(p_values("product", monkeypatch, before=centred_on_the_chain, law="local", aux=1)) < LEVEL
+
+
+def mutated(monkeypatch: pytest.MonkeyPatch, change) -> None:
+    """Change what roots and weights a chart gives."""
+    whole = Fibre.weighted
+
+    def weighted(self, free, c):
+        return change(self, whole(self, free, c))
+
+    monkeypatch.setattr(Fibre, "weighted", weighted)
+
+
+@pytest.mark.parametrize("name", ["product", "si"])
+def test_weights_must_not_lack_the_volume(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def times_volume(fibre, found):
+        n, number, most, d = found.theta.shape
+        log_j = fibre.geometry(found.theta.reshape(-1, d)).log_volume.reshape(n, number, most)
+        return found._replace(log_weight=np.where(np.isfinite(log_j), found.log_weight + log_j, -np.inf))
+
+    mutated(monkeypatch, times_volume)
+    assert min(p_values(name, monkeypatch, 100_000, aux=2)) < LEVEL
+
+
+@pytest.mark.parametrize("name", ["circle", "cubic", "sum and product", "squares"])
+def test_every_root_is_needed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def first_only(fibre, found):
+        lost = np.arange(found.theta.shape[2]) > 0
+        return found._replace(
+            log_weight=np.where(lost, -np.inf, found.log_weight), theta=np.where(lost[:, None], np.nan, found.theta)
+        )
+
+    mutated(monkeypatch, first_only)
+    assert min(p_values(name, monkeypatch, aux=2, points="iid")) < LEVEL
+
+
+@pytest.mark.parametrize("name", ["circle", "cubic"])
+def test_one_root_needs_their_number(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    class WithoutNumber(Estimator):
+        def _simple(self, c, uniforms, moments, through):
+            theta, log_weight, log_density, unresolved = super()._simple(c, uniforms, moments, through)
+            found = self.charts[0].weighted(self._draw(0, c, uniforms, moments, through).free, c).found
+            with np.errstate(divide="ignore", invalid="ignore"):
+                return theta, log_weight - np.log(found)[..., None], log_density, unresolved
+
+    monkeypatch.setattr(sampler, "Estimator", WithoutNumber)
+    monkeypatch.setattr(sampler, "_made", {})
+    assert min(p_values(name, monkeypatch, roots="one", aux=2, points="iid")) < LEVEL
+
+
+def test_branches_of_another_likelihood_must_be_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sampler, "_on_branch", lambda fibre, found, theta: found.log_weight)
+    with pytest.raises(AssertionError, match="Not equal to tolerance"):
+        p_values("labelled", monkeypatch, 20_000, aux=2)
