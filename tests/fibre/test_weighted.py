@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
@@ -253,3 +255,22 @@ def test_long_charts_take_the_general_path(monkeypatch):
     free, c = points(short, 20, 10)
     for a, b in zip(assert_same(short, free, c), assert_same(long, free, c), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-12)
+
+
+def test_what_is_decided_at_once_is_certain():
+    """A sum of 10^30 makes the general path doubt the others; they do not depend on it, and are exact to rounding."""
+    names = ("a01", "a21", "a12", "x0", "x1")
+    texts = ["a01*a12", "a01 + a21 + a12", "x0", "a12*x0 + a12*x1"]
+    fibre = Fibre(texts, {n: Prior("normal", mean=0, sd=1) for n in names}, partition=["x1"])
+    free, c = points(fibre, 200, 1)
+    c[:, 1] *= 1e30
+    found, slow = fibre.weighted(free, c), slowly(fibre, free, c)
+    np.testing.assert_array_equal(found.found, slow.found)
+    assert (found.status <= slow.status).all()
+    certain = (found.status[:, 0] == RootStatus.OK) & (found.found[:, 0] == 1)
+    assert certain.sum() > 100
+    for x1, row, theta in zip(free[certain, 0, 0], c[certain], found.theta[certain, 0, 0], strict=True):
+        c0, c1, c2, c3, x1 = map(Fraction, (*row, x1))
+        a12 = c3 / (c2 + x1)
+        exact = [c0 / a12, c1 - a12 - c0 / a12, a12, c2, x1]
+        assert all(abs(Fraction(t) / e - 1) < Fraction(1, 10**10) for t, e in zip(theta, exact, strict=True))
