@@ -1,4 +1,4 @@
-"""How fast charts are: points a second on one core, and what a point costs beside a prior evaluation.
+"""How fast charts are: points a second on one core, what a point costs beside a prior evaluation, and with weights.
 
 Run with ``uv run python benchmarks/fibre.py``.
 """
@@ -39,7 +39,7 @@ def cases() -> list[tuple[str, Fibre]]:
     return found
 
 
-def main() -> None:
+def roots() -> None:
     rng = np.random.default_rng(0)
     print(f"{'model':<22}{'chart':<12}{'roots':>6}{'inside':>8}{'points/s':>12}{'time / prior':>14}")
     for name, fibre in cases():
@@ -55,6 +55,35 @@ def main() -> None:
             f"{name:<22}{fibre.chart.kind:<12}{fibre.chart.degree:>6}{inside:>8.2f}"
             f"{POINTS / seconds:>12,.0f}{seconds / prior:>14.1f}"
         )
+
+
+def slowly_weighted(fibre: Fibre, free: np.ndarray, c: np.ndarray) -> np.ndarray:
+    n, points, r = free.shape
+    found = fibre.roots(free.reshape(n * points, r), np.repeat(c, points, axis=0))
+    with np.errstate(invalid="ignore"):
+        return fibre.log_prior(found.theta.reshape(-1, len(fibre.names))) - found.log_det.ravel()
+
+
+def weights() -> None:
+    """N points of theta_I for each of n values of c, as an estimate of the density of c needs them."""
+    rng = np.random.default_rng(0)
+    n, points = 500, 128
+    print(f"\n{'weighted roots':<22}{'chart':<12}{'points/s':>12}{'by roots/s':>12}{f'us for {points}':>12}")
+    for name, fibre in cases()[:3]:
+        columns = [p.quantile(rng.random((n, points))) for p in fibre.priors.values()]
+        theta = np.stack(columns, axis=-1)
+        free, c = np.ascontiguousarray(theta[..., fibre.chart.free]), fibre.xi(theta[:, 0])
+        fast = best_seconds(lambda free=free, c=c, fibre=fibre: fibre.weighted(free, c))
+        slow = best_seconds(lambda free=free, c=c, fibre=fibre: slowly_weighted(fibre, free, c))
+        print(
+            f"{name:<22}{fibre.chart.kind:<12}{n * points / fast:>12,.0f}{n * points / slow:>12,.0f}"
+            f"{1e6 * fast / n:>12.1f}"
+        )
+
+
+def main() -> None:
+    roots()
+    weights()
 
 
 if __name__ == "__main__":

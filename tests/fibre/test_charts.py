@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from equifinal.fibre.homotopy import GeneralChart
@@ -92,3 +93,15 @@ def test_general_solver_counts(roots, functions):
     check_chart(fibre, 300)
     fibre.chart = GeneralChart(fibre.combinations, [], degree, fibre.bounds, fibre.prior_draws)
     check_chart(fibre, 100)
+
+
+def test_points_of_a_batch_do_not_depend_on_each_other():
+    """A point of which nothing is known, before one whose determinant underflows."""
+    from equifinal.fibre import Fibre
+    from equifinal.prior import Prior
+
+    fibre = Fibre(["a/b", "a"], {n: Prior("halfnormal", sd=1) for n in "ab"})
+    c = np.array([[np.nan, 1.0], [1e-300, 1.0], [1.0, 1.0]])
+    free = np.empty((len(c), 0))
+    together = fibre.roots(free, c).status
+    assert together.tolist() == [int(fibre.roots(free[:1], row).status[0]) for row in c] == [1, 1, 0]

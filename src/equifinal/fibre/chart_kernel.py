@@ -269,6 +269,7 @@ def solve_points(blocks, targets, free_at, dependent, bounds, address, size, q, 
                     for k in range(number):
                         at = targets[first + k]
                         within = within and bounds[at, 0] < coefficients[k] < bounds[at, 1]
+                        shift[at] = 0.0  # not that of the point before
                     if not within or level + 1 < levels:  # else refining says more
                         _nudged_call(blocks[level, 0], point, shift, own, others, nudged, nudged_c)
                         within = True

@@ -6,7 +6,8 @@ Rational charts are computed without refinement (`equifinal.fibre.direct`), whic
 beside an ODE solve. The errors are bounded along with the numbers, for arguments that are off by a few units in the
 last place, as the general path assumes too. A point is decided here only if the bounds leave no choice: theta_D
 certainly outside the support, or certainly inside with theta_D, xi = c and the determinant accurate. All others are
-left to the general path.
+left to the general path. What is decided here is certain, even where the general path, whose own estimate of
+uncertainty is rounded, would call it unresolved.
 """
 
 from __future__ import annotations
@@ -28,12 +29,12 @@ Integers = NDArray[np.int64]
 
 ACCURATE = 1e-10  # bound on relative errors of theta_D and of the determinant
 # Bound on relative errors of xi. The terms of xi are then below 1e5 |c|, as each is uncertain by half an epsilon at
-# least; rounding in these moves theta_D by at most 3e-6 of itself, which the general path calls certain.
+# least; rounding in these moves theta_D by at most 3e-6 of itself, which is certain by the general path's measure.
 MATCHING = 1e-11
 # Bounds are multiplied by this before a border is said to be passed. The general path allows for 8 times what rounding
 # of the arguments moves, which is at most the bound, and for rounding on the way, at most the bound again.
 MARGIN = 16.0
-_OPEN = -1
+ROOT, NONE, OPEN = 1, 0, -1
 
 
 class Weighted(NamedTuple):
@@ -55,10 +56,15 @@ def weighted(chart: Chart, table: Array, free: Array, c: Array) -> Weighted:
     n, points, r = free.shape
     if code is None:
         roots = chart.roots(free.reshape(n * points, r), np.repeat(c, points, axis=0))
-        found = roots.theta, _log_weights(roots.theta, roots.log_det, roots.found, table), roots.found, roots.status
-        return Weighted(*(a.reshape(n, points, *a.shape[1:]) for a in found))
+        log_weight = _log_weights(roots.theta, roots.log_det, roots.found, table)
+        return Weighted(
+            roots.theta.reshape(n, points, *roots.theta.shape[1:]),
+            log_weight.reshape(n, points, log_weight.shape[1]),
+            roots.found.reshape(n, points),
+            roots.status.reshape(n, points),
+        )
     result = Weighted(*_direct(code.addresses["direct"], chart.free, chart.dependent, table, free, c))
-    still_open = np.nonzero(result.status == _OPEN)
+    still_open = np.nonzero(result.status == OPEN)
     if len(still_open[0]):
         _fill(result, still_open, chart.roots(free[still_open], c[still_open[0]]), table)
     return result
@@ -87,48 +93,60 @@ def _log_weights(theta, log_det, found, table):
 
 @compiled
 def _direct(address, free_at, dependent, table, free, c):
+    """Decided points, and those with status `OPEN`."""
     n, points, r = free.shape
     q, d = c.shape[1], table.shape[0]
-    size = 2 * q + 1
+    size = 2 * q + 1  # theta_D, xi, determinant; then bounds on their errors
     theta, log_weight = np.empty((n, points, 1, d)), np.empty((n, points, 1))
     found, status = np.zeros((n, points), np.int64), np.zeros((n, points), np.int64)
-    bounds, curved, constant = np.empty((d, 2)), np.empty(d, np.int64), 0.0
-    shaped = 0
+    bounds, curved = np.empty((d, 2)), np.empty(d, np.int64)
+    constant, curves = 0.0, 0
     for k in range(d):
         bounds[k, 0], bounds[k, 1] = table[k, 5], table[k, 6]
         constant -= table[k, 4]
         if int(table[k, 0]) != UNIFORM:
-            curved[shaped] = k
-            shaped += 1
-    # counting references would cost more than the arithmetic; these tuples keep the arrays alive
+            curved[curves] = k
+            curves += 1
+    # counting references would cost more than the arithmetic, as would functions; these tuples keep the arrays alive
     given = free_at, dependent, table, free, c, theta, log_weight, found, status
-    own = bounds, curved[:shaped], np.empty(d), np.empty(r), np.empty(q), np.empty(2 * size)
-    memory = np.full(d, np.nan), np.empty(d)
+    own = bounds, curved, np.empty(d), np.empty(r), np.empty(q), np.empty(2 * size), np.full(d, np.nan), np.empty(d)
     free_at, dependent, table, free, c, theta, log_weight, found, status = uncounted(given)
-    bounds, curved, point, x, value, out = uncounted(own)
-    seen, kernels = uncounted(memory)
+    bounds, curved, point, x, value, out, seen, kernels = uncounted(own)
     for i in range(n):
         for j in range(q):
             value[j] = c[i, j]
         for m in range(points):
-            log_weight[i, m, 0] = -np.inf
             within = True
             for k in range(r):
                 x[k] = free[i, m, k]
                 at = free_at[k]
                 point[at] = x[k]
-                within = within and bounds[at, 0] < x[k] < bounds[at, 1]
-            verdict = 0
+                within &= (bounds[at, 0] < x[k]) & (x[k] < bounds[at, 1])
+            verdict = NONE
+            det = 1.0
             if within:
                 call_on(address, x, value, out)
-                verdict = _judged(out, value, bounds, dependent)
-            if verdict == 1:
+                det = abs(out[2 * q])
+                good = (det > 0.0) & (det < np.inf) & (out[2 * size - 1] <= ACCURATE * det)
+                finite, outside = True, False
                 for k in range(q):
-                    point[dependent[k]] = out[k]
-                total = constant - math.log(abs(out[2 * q]))
-                for k in curved:
-                    # coordinates that c alone decides are the same at all points
-                    if point[k] != seen[k]:
+                    error, at = MARGIN * out[size + k], dependent[k]
+                    least, most = out[k] - error, out[k] + error
+                    finite &= error < np.inf
+                    outside |= (most <= bounds[at, 0]) | (bounds[at, 1] <= least)
+                    good &= (bounds[at, 0] < least) & (most < bounds[at, 1])
+                    good &= out[size + k] <= ACCURATE * abs(out[k])
+                    good &= abs(out[q + k] - value[k]) + out[size + q + k] <= MATCHING * abs(value[k])
+                    point[at] = out[k]
+                if good:
+                    verdict = ROOT
+                elif not (finite and outside):
+                    verdict = OPEN
+            if verdict == ROOT:
+                total = constant - math.log(det)
+                for j in range(curves):
+                    k = curved[j]
+                    if point[k] != seen[k]:  # what c alone decides is the same at all points
                         seen[k] = point[k]
                         kernels[k] = log_kernel(int(table[k, 0]), table[k, 1], table[k, 2], table[k, 3], point[k])
                     total += kernels[k]
@@ -139,31 +157,7 @@ def _direct(address, free_at, dependent, table, free, c):
             else:
                 for k in range(d):
                     theta[i, m, 0, k] = np.nan
+                log_weight[i, m, 0] = -np.inf
                 status[i, m] = verdict
-    assert len(given) + len(own) + len(memory) > 0  # alive until here
+    assert len(given) + len(own) > 0  # alive until here
     return given[5], given[6], given[7], given[8]
-
-
-@compiled
-def _judged(out, c, bounds, dependent):
-    """1: a root in the support; 0: none; -1: not for this path to say."""
-    q = c.shape[0]
-    size = 2 * q + 1
-    outside, unclear = False, False
-    for k in range(q):
-        value, error = out[k], MARGIN * out[size + k]
-        if not error < np.inf:
-            return _OPEN
-        lower, upper = bounds[dependent[k], 0], bounds[dependent[k], 1]
-        if not (lower < value - error and value + error < upper):
-            unclear = True
-            outside = outside or value + error <= lower or upper <= value - error
-        elif not out[size + k] <= ACCURATE * abs(value):
-            unclear = True
-    if outside:
-        return 0
-    for j in range(q):
-        unclear = unclear or not abs(out[q + j] - c[j]) + out[size + q + j] <= MATCHING * abs(c[j])
-    if unclear or not out[2 * size - 1] <= ACCURATE * abs(out[2 * q]) or not 0.0 < abs(out[2 * q]) < np.inf:
-        return _OPEN
-    return 1

@@ -28,7 +28,7 @@ def determinant(graph: Graph, matrix: Sequence[Sequence[int]], most: int) -> int
             return graph.one
         if (rows, columns) in known:
             return known[rows, columns]
-        if len(known) == most:
+        if len(known) >= most:
             raise TooLong
         lines = [[(i, k) for k in columns if matrix[i][k] != graph.zero] for i in rows]
         lines += [[(i, k) for i in rows if matrix[i][k] != graph.zero] for k in columns]
