@@ -276,9 +276,7 @@ class Arm:
         assert found.sensitivities is not None
         return found.outputs, found.sensitivities, found.status
 
-    def expand(
-        self, outputs: Array, sensitivities: Array, theta: Array, gradient: Array, information: Array
-    ) -> None:
+    def expand(self, outputs: Array, sensitivities: Array, theta: Array, gradient: Array, information: Array) -> None:
         """Add this experiment's gradient and information by theta."""
         seen = (self.y, self.where, self.codes, self.slots, self.fixed)
         expand(outputs, sensitivities, self.columns, theta, *seen, gradient, information)

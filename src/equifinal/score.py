@@ -34,7 +34,9 @@ class Expansion(NamedTuple):
 
 
 @compiled
-def slope_and_information(code: int, y: float, m: float, additive: float, relative: float, shape: float):
+def slope_and_information(
+    code: int, y: float, m: float, additive: float, relative: float, shape: float
+) -> tuple[float, float]:
     """d log p/dm, and its mean square, for one observation; zeros where the family is not defined."""
     if not math.isfinite(m):
         return 0.0, 0.0
@@ -64,7 +66,7 @@ STEP = 1e-4  # relative, for slopes by noise arguments
 @compiled
 def expand(outputs, sensitivities, columns, theta, y, where, codes, slots, fixed, gradient, information):
     """Add what one experiment contributes; ``columns`` says which parameter each sensitivity belongs to."""
-    lanes, d = theta.shape
+    lanes = theta.shape[0]
     p = columns.shape[0]
     arguments, row = np.zeros(3), np.empty(p)
     for i in range(lanes):

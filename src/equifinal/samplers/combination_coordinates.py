@@ -115,6 +115,8 @@ def _backward(h, softening, single, table):
             else:
                 c[i, j] = softening[j] * math.sinh(h[i, j])
                 # log cosh without overflow
-                slope = math.log(softening[j]) + abs(h[i, j]) + math.log1p(math.exp(-2.0 * abs(h[i, j]))) - math.log(2.0)
+                slope = (
+                    math.log(softening[j]) + abs(h[i, j]) + math.log1p(math.exp(-2.0 * abs(h[i, j]))) - math.log(2.0)
+                )
             log_slope[i] += slope
     return c, log_slope

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,11 +34,11 @@ from equifinal.compiled import compiled
 from equifinal.errors import SamplingError
 from equifinal.fibre import Fibre
 from equifinal.samplers.lattice import lattice, shifted
-from equifinal.samplers.laws import LAWS, Drawn, Law, Moments
+from equifinal.samplers.law import Drawn, Moments
+from equifinal.samplers.laws import LawChoice, make_law
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
-LawChoice = str | Callable[[Fibre], Law]
 
 POINTS = ("lattice", "iid")
 ROOTS = ("sum", "one")
@@ -53,37 +53,11 @@ class Estimate(NamedTuple):
     """
 
     log_p: Array
+    theta: Array
     log_weight: Array
     empty: Integers
     roots: Integers
-    theta: Array
     unresolved: Integers
-
-
-class NoPoint:
-    """The law of theta_I where there is none: every parameter is determined, up to swaps."""
-
-    width = 0
-
-    def __init__(self, fibre: Fibre):
-        pass
-
-    def draw(self, c: Array, uniforms: Array, moments: Moments) -> Drawn:
-        return Drawn(np.empty((*uniforms.shape[:2], 0)), np.zeros(uniforms.shape[:2]))
-
-    def log_density(self, c: Array, free: Array, moments: Moments) -> Array:
-        return np.zeros(free.shape[:2])
-
-
-def make_law(fibre: Fibre, choice: LawChoice) -> Law:
-    """A law by name or by its class; ``"auto"`` takes the best that the fibre allows."""
-    if fibre.dimension == 0:
-        return NoPoint(fibre)
-    if not isinstance(choice, str):
-        return choice(fibre)
-    if choice == "auto":
-        return LAWS["interval" if fibre.dimension == 1 else "prior"](fibre)
-    return LAWS[choice](fibre)
 
 
 class Estimator:
@@ -153,11 +127,9 @@ class Estimator:
         drawn = (self._simple if one_chart else self._mixed)(c, uniforms, moments, through)
         theta, log_density, log_intensity, unresolved = drawn
         n, number, most, d = theta.shape
-        return Estimate(
-            *_gathered(log_density, log_intensity, math.log(self.number)),
-            theta=theta.reshape(n, number * most, d),
-            unresolved=np.sum(unresolved, axis=1),
-        )
+        log_p, log_weight, empty, roots = _gathered(log_density, log_intensity, math.log(self.number))
+        theta = theta.reshape(n, number * most, d)
+        return Estimate(log_p, theta, log_weight, empty, roots, np.sum(unresolved, axis=1))
 
     def _draw(self, k: int, c: Array, uniforms: Array, moments: Moments, through: Array | None) -> Drawn:
         law, at = self.laws[k], self.charts[k].chart.free
@@ -228,10 +200,11 @@ class Estimator:
 class EstimatorByC:
     """For each c, estimates in the chart that is best there: a function of c alone."""
 
-    def __init__(self, fibre: Fibre, number: int, **options):
+    def __init__(self, fibre: Fibre, number: int, **options: Any):
         self.fibre, self._options, self.number = fibre, options, number
         self._made = {fibre.free: Estimator(fibre, number, **options)}
-        self.width, self.uniforms = self._made[fibre.free].width, self._made[fibre.free].uniforms
+        own = self._made[fibre.free]
+        self.width, self.uniforms, self.base = own.width, own.uniforms, own.base
 
     def estimate(self, c: Array, uniforms: Array, moments: Moments) -> Estimate:
         return self._collect(c, lambda part, i: part.estimate(c[i], uniforms[i], _rows(moments, i)))

@@ -1,14 +1,14 @@
 r"""Random points of the unit cube, each of them uniform: independent, or together more even than that.
 
-A rank-1 lattice {i z/N mod 1} moved by one random shift modulo 1 has N points, each of them exactly uniform, that fill
-the cube evenly: means of smooth functions over them are far more precise than over independent points. The generating
-vector z is built component by component, each minimising the mean square error for functions with square-integrable
-mixed derivatives,
+A rank-1 lattice {i z/N mod 1} moved by one random shift modulo 1 has N points, each of them exactly uniform, that
+fill the cube evenly: means of smooth functions over them are far more precise than over independent points. The
+generating vector z is built component by component, each minimising the mean square error for functions with square-
+integrable mixed derivatives,
 
     e^2(z) = -1 + (1/N) sum_i prod_j (1 + 2 pi^2 B_2({i z_j/N})),   B_2(x) = x^2 - x + 1/6
 
-(Sloan and Reztsov 2002, Mathematics of Computation 71). A new shift for every estimate keeps a sampler exact; always the
-same points would not.
+(Sloan and Reztsov 2002, Mathematics of Computation 71). A new shift for every estimate keeps a sampler exact; always
+the same points would not.
 """
 
 from __future__ import annotations

@@ -30,6 +30,7 @@ from equifinal.errors import SamplingError
 from equifinal.fibre.affine import NotAffine, require_affine_form
 from equifinal.fibre.fibre import Fibre
 from equifinal.samplers import polytope_kernel
+from equifinal.samplers.law import Drawn, Moments
 from equifinal.samplers.polytope_kernel import MOST_DIMENSIONS, Cuts
 
 Array = NDArray[np.float64]
@@ -47,16 +48,12 @@ class PolytopeLaw:
     ----------
     width
         How many uniforms a point takes: r.
-    memory
-        How many numbers a point must remember besides theta_I: none.
 
     Raises
     ------
     SamplingError
         If the fibres are not polytopes, are unbounded as far as the bounds tell, or have no or too many dimensions.
     """
-
-    memory = 0
 
     def __init__(self, fibre: Fibre):
         self.fibre = fibre
@@ -82,7 +79,7 @@ class PolytopeLaw:
     def __reduce__(self):
         return PolytopeLaw, (self.fibre,)
 
-    def draw(self, c: Array, uniforms: Array, memory: Any = None) -> tuple[Array, Array]:
+    def draw(self, c: Array, uniforms: Array, moments: Moments | None = None) -> Drawn:
         """Points of the fibres, and their log density with respect to dtheta_I.
 
         Parameters
@@ -98,9 +95,9 @@ class PolytopeLaw:
         without volume: no theta has these values within the bounds.
         """
         c, uniforms = self._checked(c, uniforms, "uniforms")
-        return polytope_kernel.draw(self._cuts, c, uniforms)
+        return Drawn(*polytope_kernel.draw(self._cuts, c, uniforms))
 
-    def log_density(self, c: Array, free: Array, memory: Any = None) -> Array:
+    def log_density(self, c: Array, free: Array, moments: Moments | None = None) -> Array:
         """(n, N): of given points theta_I (n, N, r); minus infinity outside the fibre."""
         c, free = self._checked(c, free, "theta_I")
         return polytope_kernel.log_densities(self._cuts, c, free)

@@ -1,24 +1,26 @@
 r"""The pseudo-marginal sampler: Metropolis on the identifiable combinations c, with theta reconstructed.
 
-The likelihood depends on theta only through c = xi(theta), so the posterior of c is l(c) p_C(c). The prior density p_C has
-no formula, but `estimator` gives unbiased estimates of it from N points U on the fibre, without an ODE solve. The state is
-(c, U). From it propose c' and new points U', and accept with
+The likelihood depends on theta only through c = xi(theta), so the posterior of c is l(c) p_C(c). The prior density
+p_C has no formula, but `estimator` gives unbiased estimates of it from N points U on the fibre, without an ODE solve.
+The state is (c, U). From it propose c' and new points U', and accept with
 
     alpha = min(1, l(c') hat p_C(c'; U') q(c|c') / (l(c) hat p_C(c; U) q(c'|c))).
 
 Together with a root theta chosen from U by weight, this leaves a law invariant whose marginal in theta is exactly the
-posterior, for every N >= 1 (Andrieu and Roberts 2009, Annals of Statistics 37): N changes how the chain mixes, never where
-it goes. Three things are needed: U and its estimate stay as they are until a proposal is accepted; every proposal has new
-random points; theta is chosen from the U of the state, which may be done anew at every iteration, as it is free.
+posterior, for every N >= 1 (Andrieu and Roberts 2009, Annals of Statistics 37): N changes how the chain mixes, never
+where it goes. Three things are needed: U and its estimate stay as they are until a proposal is accepted; every
+proposal has new random points; theta is chosen from the U of the state, which may be done anew at every iteration, as
+it is free.
 
-The likelihood of a proposal is computed at the root chosen from U'. That is where theta would be, so that the accepted
-theta would be right even if the likelihood were not quite constant on the fibre, as with an ODE solver it is not. Where
-combinations alone do not tell apart branches of different likelihood, the root's labels say which branch it is: the
-proposal is (c', U', branch) with the branch drawn by weight, which cancels against the branch's share in hat p_C, so that
-the acceptance above holds with hat p_C over all branches; and theta is chosen among the roots of the branch.
+The likelihood of a proposal is computed at the root chosen from U'. That is where theta would be, so that the
+accepted theta would be right even if the likelihood were not quite constant on the fibre, as with an ODE solver it is
+not. Where combinations alone do not tell apart branches of different likelihood, the root's labels say which branch
+it is: the proposal is (c', U', branch) with the branch drawn by weight, which cancels against the branch's share in
+hat p_C, so that the acceptance above holds with hat p_C over all branches; and theta is chosen among the roots of the
+branch.
 
-At most one ODE solve (of each experiment) goes into an iteration. None where hat p_C(c') = 0; and since the uniform that
-decides is drawn first, none where even data that fit perfectly would not be accepted.
+At most one ODE solve (of each experiment) goes into an iteration. None where hat p_C(c') = 0; and since the uniform
+that decides is drawn first, none where even data that fit perfectly would not be accepted.
 """
 
 from __future__ import annotations
@@ -39,7 +41,8 @@ from equifinal.prior import log_prior, to_theta
 from equifinal.samplers import random_walk
 from equifinal.samplers.combination_coordinates import combination_coordinates
 from equifinal.samplers.estimator import POINTS, ROOTS, Estimate, Estimator, EstimatorByC, choose
-from equifinal.samplers.laws import LAWS, Moments
+from equifinal.samplers.law import Moments
+from equifinal.samplers.laws import LAWS
 from equifinal.samplers.random_walk import FACTOR_EVERY, factorised, propose, update_moments
 from equifinal.samplers.search import laplace
 

@@ -83,7 +83,7 @@ def climb(posterior: Posterior, u: Array, steps: int = STEPS) -> Climb:
     """Levenberg-Marquardt from each row of u by itself."""
     lower, upper, spread = _box(posterior)
     u = np.clip(u, lower, upper)
-    n, d = u.shape
+    n = len(u)
     value, gradient, hessian, solves, failures = _local(posterior, u)
     damping = np.full(n, 1e-2)
     idle = np.zeros(n, int)
