@@ -134,12 +134,17 @@ def _console() -> Any:
 @app.command()
 def fit(
     problem: ProblemArgument,
-    sampler: Annotated[str | None, typer.Option(help="random-walk or geometric", show_default="random-walk")] = None,
+    sampler: Annotated[
+        str | None, typer.Option(help="random-walk, geometric or pseudo-marginal", show_default="random-walk")
+    ] = None,
     draws: Annotated[int | None, typer.Option(help="Draws kept, a chain.", show_default="10000")] = None,
     warmup: Annotated[int | None, typer.Option(help="Warm-up iterations, a chain.", show_default="5000")] = None,
     chains: Annotated[int | None, typer.Option(help="Number of chains.", show_default="4")] = None,
     thin: Annotated[int | None, typer.Option(help="Keep one iteration in so many.", show_default="1")] = None,
     seed: Annotated[int | None, typer.Option(help="Same seed, same draws.", show_default="0")] = None,
+    aux: Annotated[
+        int | None, typer.Option(help="Points on each fibre, for pseudo-marginal.", show_default="128")
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="Folder for the results.", show_default="NAME-run")] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what is in the folder.")] = False,
     processes: Annotated[int, typer.Option(help="Run chains in so many processes.", show_default="threads")] = 0,
@@ -152,7 +157,15 @@ def fit(
     from equifinal.examples import find_problem
     from equifinal.io.toml import load
 
-    settings = {"sampler": sampler, "draws": draws, "warmup": warmup, "chains": chains, "thin": thin, "seed": seed}
+    settings: dict[str, Any] = {
+        "sampler": sampler,
+        "draws": draws,
+        "warmup": warmup,
+        "chains": chains,
+        "thin": thin,
+        "seed": seed,
+        "options": None if aux is None else {"aux": aux},
+    }
     loaded = load(find_problem(problem))
 
     def announce() -> None:

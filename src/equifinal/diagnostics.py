@@ -23,6 +23,7 @@ ESS_PER_CHAIN = 100
 FAILED_SHARE = 0.05
 GAP_LIMIT = 1.0  # in log likelihood; the solver's own error is far smaller where chains have arrived
 FAILED_MOVES = 0.3
+VARIANCE_LIMIT, EMPTY_LIMIT, STAY_LIMIT = 2.0, 0.95, 4.0
 
 Row = Mapping[str, float]
 
@@ -126,7 +127,47 @@ def advise(data: InferenceData, summary: Mapping[str, Row] | None = None) -> lis
             f"{lost / _moves(counts):.0%} of the moves along the fibre failed: the draws are right, but fewer are "
             "effective. Give smaller steps (option step_size), or leave it out so that warm-up finds it."
         )
+    return [*found, *_advise_on_estimates(data)]
+
+
+def _advise_on_estimates(data: InferenceData) -> list[str]:
+    """On the pseudo-marginal sampler's estimates of p_C."""
+    findings, counts = _findings(data), json.loads(data.attrs.get("counts", "{}"))
+    if "log_estimate_variance" not in findings:
+        return []
+    found: list[str] = []
+    variance, aux = findings["log_estimate_variance"], _points_each(data, counts)
+    if variance > VARIANCE_LIMIT:
+        much = f"about {math.ceil(aux * variance):,}" if math.isfinite(variance) else "many more"
+        found.append(
+            f"The estimates of p(c) are noisy (variance of their logarithm {variance:.1f}; about 1 is best), so that "
+            f"chains stand still: the draws are right, but few are effective. Take {much} points (--aux), or "
+            "another law of points (option law)."
+        )
+    empty = counts["empty_points"] / max(1, counts["points"])
+    if empty > EMPTY_LIMIT:
+        found.append(
+            f"{empty:.0%} of the points on fibres lie outside the prior's bounds: another law of points (option law), "
+            "or other free coordinates (option partition), would waste fewer."
+        )
+    draws = data.posterior.sizes["draw"]
+    usual = math.log(max(draws, 2)) / max(acceptance(data), 1e-6)
+    if findings["longest_stay"] > max(50.0, STAY_LIMIT * usual):
+        found.append(
+            f"A chain stood still for {findings['longest_stay']:,.0f} draws, far longer than its acceptance explains: "
+            "give more points (--aux), or more warm-up."
+        )
     return found
+
+
+def _findings(data: InferenceData) -> dict[str, float]:
+    return json.loads(data.attrs.get("findings", "{}"))
+
+
+def _points_each(data: InferenceData, counts: Mapping[str, int]) -> float:
+    settings = json.loads(data.attrs["settings"])
+    sampled = settings["chains"] * data.posterior.sizes["draw"] * settings["thin"]
+    return counts["points"] / max(1, sampled)
 
 
 def _fibre_counts(data: InferenceData) -> dict[str, int]:
@@ -154,9 +195,26 @@ def moves_in_words(data: InferenceData) -> list[str]:
     if swaps or unresolved:
         doubt = f", {unresolved:,} left out because roots were uncertain" if unresolved else ""
         found.append(f"between equivalent parameters: {swaps:,} swaps{doubt}")
+    if every.get("points", 0):
+        found += _points_in_words(data, every)
     if undefined := every.get("transition_undefined", 0):
         found.append(f"across fibres: {undefined:,} proposals where the combinations are dependent or infinite")
     return found
+
+
+def _points_in_words(data: InferenceData, counts: Mapping[str, int]) -> list[str]:
+    findings, points = _findings(data), counts["points"]
+    several = f", {counts['roots'] / max(1, points - counts['empty_points']):.2f} roots each" if points else ""
+    variance = findings.get("log_estimate_variance", math.nan)
+    lines = [
+        f"on each fibre: {_points_each(data, counts):,.0f} points, {counts['empty_points'] / points:.1%} outside the "
+        f"bounds{several if counts['roots'] > points - counts['empty_points'] else ''}; "
+        f"variance of log p(c): {variance:.2g}"
+    ]
+    solves = int(data.attrs["solves"]) - int(data.attrs["warmup_solves"])
+    if saved := counts["saved_solves"]:
+        lines.append(f"ODE solves spared: {saved / max(1, saved + solves):.1%}, as they could not be accepted")
+    return lines
 
 
 def _list(names: Mapping[str, float] | list[str]) -> str:

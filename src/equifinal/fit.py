@@ -70,6 +70,7 @@ class Fit:
             "sampling_seconds": float(attributes["sampling_seconds"]),
             "acceptance": diagnostics.acceptance(self.data),
             "counts": json.loads(attributes["counts"]),
+            "findings": json.loads(attributes["findings"]),
             "summary": {name: dict(row) for name, row in self.summary.items()},
             "results": str(self.path),
             "interrupted": self.interrupted,

@@ -98,14 +98,20 @@ def sample(
 
 
 def run_settings(problem: Problem, asked: Mapping[str, Any]) -> RunSettings:
-    """Settings asked for, else the problem's own, else the defaults."""
-    chosen: dict[str, Any] = dict(problem.sampling) | {key: value for key, value in asked.items() if value is not None}
+    """Settings asked for, else the problem's own, else the defaults; options one by one."""
+    own: dict[str, Any] = dict(problem.sampling)
+    given = {key: value for key, value in asked.items() if value is not None}
+    if given.get("sampler", own.get("sampler")) != own.get("sampler"):
+        own.pop("options", None)  # they are for another sampler
+    chosen: dict[str, Any] = own | given
     for key in chosen:
         if key not in RunSettings.__dataclass_fields__:
             hint = did_you_mean(key, RunSettings.__dataclass_fields__)
             raise DataError(f"there is no sampling setting '{key}'{hint}")
     if not isinstance(chosen.get("options", {}), Mapping):
         raise DataError(f"sampling options must be a table, not {chosen['options']!r}")
+    if isinstance(own.get("options"), Mapping) and "options" in given:
+        chosen["options"] = {**own["options"], **given["options"]}
     return RunSettings(**chosen)
 
 
@@ -200,6 +206,7 @@ def _attributes(posterior: Posterior, draws: Draws) -> dict[str, Any]:
         "failed_solves": int(draws.tally.failures.sum()),
         "acceptance": [float(a) for a in draws.acceptance],
         "counts": json.dumps(draws.counts),
+        "findings": json.dumps(dict(draws.findings)),
         "compile_seconds": float(posterior.compile_seconds),
         "warmup_seconds": float(draws.warmup_seconds),
         "sampling_seconds": float(draws.sampling_seconds),

@@ -30,6 +30,7 @@ from equifinal.samplers import run as running
 from equifinal.samplers.ground import equipment, ground
 from equifinal.samplers.parcel import Parcel
 from equifinal.samplers.run import RunSettings, run
+from equifinal.samplers.search import PRIOR_DRAWS
 from tests.problems import decay
 from tests.samplers.test_run import assert_same, stop_after
 from tests.statistical.exact import case
@@ -268,7 +269,7 @@ def test_what_is_counted(plain: running.Draws) -> None:
     assert moves == 3 * 150 * geometric.Settings().fibre_moves
     assert 0.3 * moves < counts["fibre_accepted"] < moves
     # one solve an iteration, and one more in every other iteration of the first half of warm-up
-    assert (plain.tally.solves <= 300 + 38 + running.START_DRAWS).all()
+    assert (plain.tally.solves <= 300 + 38 + PRIOR_DRAWS).all()
 
 
 @pytest.mark.parametrize("kind", ["threads", "processes"])

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from equifinal.errors import SamplingError
 from equifinal.fibre import Fibre
 from equifinal.prior import LOGUNIFORM, UNIFORM, Prior, from_theta, to_theta
+from equifinal.samplers.block_law import BlockLaw, blocks
 from equifinal.samplers.gaussian_laws import LearnedLaw, LocalLaw
 from equifinal.samplers.law import Drawn, FreeLaw, Law, Moments, PriorLaw
 from equifinal.samplers.polytope import PolytopeLaw
@@ -137,11 +138,26 @@ LAWS: dict[str, Callable[[Fibre], Law]] = {
 
 
 def make_law(fibre: Fibre, choice: LawChoice) -> Law:
-    """A law by name or by its class; ``"auto"`` takes the best that the fibre allows."""
+    """A law by name or by its class; ``"auto"`` takes the best that the fibre allows, block by block."""
     if fibre.dimension == 0:
         return NoPoint(fibre)
     if not isinstance(choice, str):
         return choice(fibre)
     if choice != "auto":
         return LAWS[choice](fibre)
-    return IntervalLaw(fibre) if fibre.dimension == 1 else LearnedLaw(fibre)
+    if fibre.dimension == 1:
+        return IntervalLaw(fibre)
+    split = sum(1 for block in blocks(fibre) if set(block.parameters) & set(fibre.chart.free.tolist()))
+    return BlockLaw(fibre, best_law) if split > 1 else best_law(fibre)
+
+
+def best_law(fibre: Fibre) -> Law:
+    """For a fibre that is one piece."""
+    if fibre.dimension == 1:
+        return IntervalLaw(fibre)
+    if all(prior.family in ("uniform", "loguniform") for prior in fibre.priors.values()):
+        try:
+            return PolytopeLaw(fibre)
+        except SamplingError:
+            pass
+    return LearnedLaw(fibre)

@@ -55,6 +55,7 @@ PAPER = {"aux": 128, "points": "iid", "law": "uniform", "roots": "one", "partiti
 SAME_BRANCH = 1e-6  # relative difference of labels on one branch, at the most
 EARLY = True  # whether solves are spared that cannot be accepted
 SEARCHES = True  # for a start, from prior draws
+TRIALS = 200  # estimates at one c, to see how noisy they are
 
 
 @dataclass(frozen=True)
@@ -300,3 +301,32 @@ def _adapt(state: State, acceptance: Array, settings: Settings, iteration: int) 
     if q and iteration >= 500 and iteration % FACTOR_EVERY == 0:
         factor = np.stack([factorised(s[:q, :q], old) for s, old in zip(covariance, factor, strict=True)])
     return state._replace(mean=mean, covariance=covariance, log_scale=log_scale, factor=factor)
+
+
+# --- afterwards ---
+
+
+def examine(state: State, theta: Array, chunk: Any, settings: Settings, fibre: Fibre) -> dict[str, float]:
+    """How noisy the estimates are at the best draw: the variance of log hat p_C there, and how often it is zero.
+
+    And how long a chain stood still: the longest stretch of draws with one and the same likelihood.
+    """
+    tool, best = estimator(fibre, settings), np.argmax(chunk.log_likelihood)
+    c = fibre.xi(theta.reshape(-1, theta.shape[2])[best])
+    rng = np.random.default_rng(0)
+    points = np.stack([tool.uniforms(rng) for _ in range(TRIALS)])
+    one = Moments(*(np.repeat(part[:1], TRIALS, axis=0) for part in state.moments))
+    log_p = tool.estimate(np.repeat(c, TRIALS, axis=0), points, one).log_p
+    usable = log_p[np.isfinite(log_p)]
+    stood = max((longest_stretch(row) for row in chunk.log_likelihood), default=0)
+    return {
+        "log_estimate_variance": float(np.var(usable)) if len(usable) > 1 else math.inf,
+        "zero_estimates": float(1 - len(usable) / TRIALS),
+        "longest_stay": float(stood),
+    }
+
+
+def longest_stretch(values: Array) -> int:
+    """How many equal values follow on each other, at the most."""
+    starts = np.flatnonzero(np.concatenate([[True], values[1:] != values[:-1], [True]]))
+    return int(np.diff(starts).max())

@@ -144,6 +144,7 @@ class Draws:
     sampling_seconds: float
     interrupted: bool = False
     resumed_at: int | None = None
+    findings: Mapping[str, float] = field(default_factory=dict)  # what else the sampler has to say about the run
 
     @property
     def acceptance(self) -> Array:
@@ -249,16 +250,20 @@ def run(
     end = under_way.now
     chunk = Chunk.join(end.chunks, axis=1)
     chains, kept, d = chunk.position.shape
+    theta = posterior.to_theta(chunk.position.reshape(-1, d)).reshape(chains, kept, d)
+    examine = getattr(sampler_module(settings.sampler), "examine", None)
+    findings = examine(end.state, theta, chunk, settings.sampler_settings(), fibre) if examine and kept else {}
     return Draws(
         settings=settings,
         parameters=posterior.parameters,
-        theta=posterior.to_theta(chunk.position.reshape(-1, d)).reshape(chains, kept, d),
+        theta=theta,
         chunk=chunk,
         tally=end.tally,
         warmup_seconds=end.warmup_seconds,
         sampling_seconds=end.sampling_seconds,
         interrupted=interrupted,
         resumed_at=saved.numbers["iteration"] if saved else None,
+        findings=findings,
     )
 
 

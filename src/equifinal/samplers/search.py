@@ -22,9 +22,9 @@ from equifinal.prior import from_theta, log_prior, to_theta
 Array = NDArray[np.float64]
 
 PRIOR_DRAWS, ROUNDS = 50, 20
-SCREENED = 200  # prior draws that a search begins with
-CLIMBERS = 5  # of them
-STEPS = 60
+SCREENED, SCREENED_EACH = 200, 40  # prior draws that a search begins with: at least, and for each parameter
+CLIMBERS, CLIMBERS_EACH, LAST_CLIMBERS = 5, 2, 3  # of them
+LEGS = (30, 60, 120)  # steps
 ENOUGH = 1e-3  # of log density: a gain that is no longer worth a step
 LONGEST = 3.0  # a step, in units of the prior's spread
 DIFFERENCE = 1e-4  # of coordinates, for slopes of the prior
@@ -52,13 +52,19 @@ def prior_start(posterior: Posterior, rng: np.random.Generator) -> Start:
 
 
 def search(posterior: Posterior, rng: np.random.Generator) -> Start:
-    """The best end of a few climbs from the best of many prior draws."""
-    found = _screen(posterior, rng, SCREENED)
+    """The best end of a few climbs from the best of many prior draws, with half of the climbers left after each leg."""
+    d = posterior.dimension
+    found = _screen(posterior, rng, max(SCREENED, SCREENED_EACH * d))
     usable = np.isfinite(found.log_density)
-    order = np.argsort(-np.where(usable, found.log_density, -np.inf), kind="stable")
-    ends = climb(posterior, found.position[order[: min(CLIMBERS, int(usable.sum()))]])
-    best = int(np.argmax(ends.log_density))
-    return Start(ends.position[best], found.solves + ends.solves, found.failures + ends.failures)
+    climbers = min(max(CLIMBERS, CLIMBERS_EACH * d), int(usable.sum()))
+    best = np.argsort(-np.where(usable, found.log_density, -np.inf), kind="stable")
+    at, solves, failures = found.position[best[:climbers]], found.solves, found.failures
+    for steps in LEGS:
+        ends = climb(posterior, at, steps)
+        solves, failures = solves + ends.solves, failures + ends.failures
+        best = np.argsort(-ends.log_density, kind="stable")
+        at = ends.position[best[: max(LAST_CLIMBERS, len(at) // 2)]]
+    return Start(at[0], solves, failures)
 
 
 def _screen(posterior: Posterior, rng: np.random.Generator, number: int) -> Climb:
@@ -79,7 +85,7 @@ def _screen(posterior: Posterior, rng: np.random.Generator, number: int) -> Clim
     )
 
 
-def climb(posterior: Posterior, u: Array, steps: int = STEPS) -> Climb:
+def climb(posterior: Posterior, u: Array, steps: int) -> Climb:
     """Levenberg-Marquardt from each row of u by itself."""
     lower, upper, spread = _box(posterior)
     u = np.clip(u, lower, upper)
@@ -100,7 +106,7 @@ def climb(posterior: Posterior, u: Array, steps: int = STEPS) -> Climb:
         with np.errstate(invalid="ignore"):
             gain = there[0] - value[going]
         better = gain > 0
-        idle[going] = np.where(gain > ENOUGH, 0, idle[going] + 1)
+        idle[going] = np.where(gain > ENOUGH, 0, idle[going] + better)
         damping[going] = np.where(better, damping[going] / 5, damping[going] * 4)
         good = going[better]
         u[good], value[good] = trial[better], there[0][better]
