@@ -145,7 +145,7 @@ def p_values(
         h=h,
         log_estimate=whole.log_p + combination_coordinates(fibre).backward(h)[1],
         theta=whole.theta,
-        log_weight=sampler._on_branch(fibre, whole, start),
+        log_weight=sampler.on_branch(fibre, whole, start),
         factor=np.tile(factor, (n, 1, 1)),
         log_scale=np.full(n, np.log(1.5 / np.sqrt(q))),
         mean=moments.mean,
@@ -381,6 +381,6 @@ def test_one_root_needs_their_number(name: str, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_branches_of_another_likelihood_must_be_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sampler, "_on_branch", lambda fibre, found, theta: found.log_weight)
+    monkeypatch.setattr(sampler, "on_branch", lambda fibre, found, theta: found.log_weight)
     with pytest.raises(AssertionError, match="Not equal to tolerance"):
         p_values("labelled", monkeypatch, 20_000, aux=2)

@@ -102,6 +102,12 @@ class Estimator:
             return np.maximum(rng.random((self.number, self.width)), 2.0**-54)
         return shifted(self.base, rng.random(self.width))
 
+    def many_uniforms(self, rng: np.random.Generator, number: int) -> Array:
+        """(number, N, width), for as many estimates."""
+        if self.base is None:
+            return np.maximum(rng.random((number, self.number, self.width)), 2.0**-54)
+        return shifted(self.base, rng.random((number, 1, self.width)))
+
     def estimate(self, c: Array, uniforms: Array, moments: Moments) -> Estimate:
         """From c (n, q) and uniforms (n, N, width)."""
         return self._estimate(c, uniforms, moments, None)
@@ -204,7 +210,8 @@ class EstimatorByC:
         self.fibre, self._options, self.number = fibre, options, number
         self._made = {fibre.free: Estimator(fibre, number, **options)}
         own = self._made[fibre.free]
-        self.width, self.uniforms, self.base = own.width, own.uniforms, own.base
+        self.width, self.base = own.width, own.base
+        self.uniforms, self.many_uniforms = own.uniforms, own.many_uniforms
 
     def estimate(self, c: Array, uniforms: Array, moments: Moments) -> Estimate:
         return self._collect(c, lambda part, i: part.estimate(c[i], uniforms[i], _rows(moments, i)))

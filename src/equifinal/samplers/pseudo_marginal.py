@@ -204,11 +204,11 @@ def _surround(state: State, rngs: Sequence[np.random.Generator], settings: Setti
     return state._replace(
         log_estimate=found.log_p + log_slope,
         theta=found.theta,
-        log_weight=_on_branch(fibre, found, theta),
+        log_weight=on_branch(fibre, found, theta),
     )
 
 
-def _on_branch(fibre: Fibre, found: Estimate, theta: Array) -> Array:
+def on_branch(fibre: Fibre, found: Estimate, theta: Array) -> Array:
     """Log weights of the roots, minus infinity for those with another likelihood than theta (n, d)."""
     if not fibre.combinations.labels:
         return found.log_weight
@@ -261,7 +261,7 @@ def step(
             h=np.where(there, h, state.h),
             log_estimate=np.where(accepted, log_estimate, state.log_estimate),
             theta=np.where(many, found.theta, state.theta),
-            log_weight=np.where(there, _on_branch(fibre, found, theta), state.log_weight),
+            log_weight=np.where(there, on_branch(fibre, found, theta), state.log_weight),
         )
     state = _reconstruct(state, uniforms[:, 2], fibre)
     counts = np.zeros((chains, len(COUNTS)), np.int64)

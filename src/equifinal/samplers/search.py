@@ -47,14 +47,14 @@ class Climb(NamedTuple):
 
 def prior_start(posterior: Posterior, rng: np.random.Generator) -> Start:
     """The first of many prior draws with a finite posterior density."""
-    found = _screen(posterior, rng, PRIOR_DRAWS)
+    found = screen(posterior, rng, PRIOR_DRAWS)
     return Start(found.position[np.flatnonzero(np.isfinite(found.log_density))[0]], found.solves, found.failures)
 
 
 def search(posterior: Posterior, rng: np.random.Generator) -> Start:
     """The best end of a few climbs from the best of many prior draws, with half of the climbers left after each leg."""
     d = posterior.dimension
-    found = _screen(posterior, rng, max(SCREENED, SCREENED_EACH * d))
+    found = screen(posterior, rng, max(SCREENED, SCREENED_EACH * d))
     usable = np.isfinite(found.log_density)
     climbers = min(max(CLIMBERS, CLIMBERS_EACH * d), int(usable.sum()))
     best = np.argsort(-np.where(usable, found.log_density, -np.inf), kind="stable")
@@ -67,7 +67,7 @@ def search(posterior: Posterior, rng: np.random.Generator) -> Start:
     return Start(at[0], solves, failures)
 
 
-def _screen(posterior: Posterior, rng: np.random.Generator, number: int) -> Climb:
+def screen(posterior: Posterior, rng: np.random.Generator, number: int) -> Climb:
     """Prior draws, at least one of them with a finite density."""
     solves = failures = 0
     for _ in range(ROUNDS):

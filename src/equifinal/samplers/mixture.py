@@ -1,0 +1,147 @@
+r"""Mixtures of Student t laws: proposals that are fitted to weighted draws and then frozen.
+
+    q(x) = sum_k a_k t_nu(x; m_k, S_k),
+
+fitted by expectation-maximisation for weighted draws (Peel and McLachlan 2000, Statistics and Computing 10), in which
+a draw x has in component k the weight (nu + q) / (nu + delta_k(x)^2), so that far-off draws pull less.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from equifinal.compiled import compiled
+
+Array = NDArray[np.float64]
+
+ROUNDS = 60
+LEAST_SHARE = 0.02  # of a component; those below are dropped
+
+
+class Mixture(NamedTuple):
+    """Shares (k,), centres (k, q), Cholesky factors (k, q, q) of scale matrices, and degrees of freedom (k,)."""
+
+    share: Array
+    centre: Array
+    factor: Array
+    df: Array
+
+    @property
+    def dimension(self) -> int:
+        return self.centre.shape[1]
+
+    def log_density(self, x: Array) -> Array:
+        return _log_total(_log_parts(np.ascontiguousarray(x), *self))
+
+    def sample(self, rng: np.random.Generator, number: int) -> Array:
+        """Draws (number, q)."""
+        return self.from_numbers(*self.numbers(rng, number))
+
+    def numbers(self, rng: np.random.Generator, number: int) -> tuple[Array, Array, Array]:
+        """What a draw takes: a uniform, a chi-square of each component's degrees of freedom, normals."""
+        return rng.random(number), rng.chisquare(self.df, (number, len(self.df))), rng.standard_normal(
+            (number, self.dimension)
+        )
+
+    def from_numbers(self, uniforms: Array, chi_squares: Array, normals: Array) -> Array:
+        return _draws(uniforms, chi_squares, normals, *self)
+
+    def joined(self, other: Mixture, share: float) -> Mixture:
+        """Both, the other one with a share of the whole."""
+        parts = (np.concatenate(pair) for pair in zip(self, other, strict=True))
+        share_both = np.concatenate([(1 - share) * self.share, share * other.share])
+        return Mixture(*parts)._replace(share=share_both)
+
+
+def single(centre: Array, covariance: Array, df: float) -> Mixture:
+    factor = np.linalg.cholesky(covariance)
+    return Mixture(np.ones(1), centre[None], factor[None], np.full(1, df))
+
+
+def fit(x: Array, weights: Array, start: Mixture, floor: Array) -> Mixture:
+    """Expectation-maximisation from a first mixture; no scale matrix gets smaller than ``floor`` (q, q)."""
+    weights = weights / weights.sum()
+    mixture = start
+    q = x.shape[1]
+    for _ in range(ROUNDS):
+        log_parts = _log_parts(np.ascontiguousarray(x), *mixture)
+        total = _log_total(log_parts)
+        share = np.exp(log_parts - total[:, None]) * weights[:, None]  # (n, k)
+        size = share.sum(axis=0)
+        keep = size > LEAST_SHARE
+        if not keep.all():
+            kept = Mixture(*(part[keep] for part in mixture))
+            mixture = kept._replace(share=kept.share / kept.share.sum())
+            continue
+        parts = []
+        for k in range(len(size)):
+            z = np.linalg.solve(mixture.factor[k], (x - mixture.centre[k]).T)
+            pull = share[:, k] * (mixture.df[k] + q) / (mixture.df[k] + (z**2).sum(axis=0))
+            centre = pull @ x / pull.sum()
+            apart = x - centre
+            covariance = (apart * pull[:, None]).T @ apart / size[k] + floor
+            parts.append((centre, np.linalg.cholesky(covariance)))
+        new = Mixture(size / size.sum(), np.stack([p[0] for p in parts]), np.stack([p[1] for p in parts]), mixture.df)
+        moved = np.abs(new.centre - mixture.centre).max() / np.sqrt(np.diagonal(floor)).max()
+        mixture = new
+        if moved < 1e-2:
+            break
+    return mixture
+
+
+@compiled
+def _log_parts(x, share, centre, factor, df):
+    n, q = x.shape
+    found = np.empty((n, share.shape[0]))
+    z = np.empty(q)
+    for k in range(share.shape[0]):
+        nu = df[k]
+        constant = math.lgamma(0.5 * (nu + q)) - math.lgamma(0.5 * nu) - 0.5 * q * math.log(nu * math.pi)
+        constant += math.log(share[k])
+        for j in range(q):
+            constant -= math.log(factor[k, j, j])
+        for i in range(n):
+            length = 0.0
+            for j in range(q):
+                z[j] = x[i, j] - centre[k, j]
+                for m in range(j):
+                    z[j] -= factor[k, j, m] * z[m]
+                z[j] /= factor[k, j, j]
+                length += z[j] ** 2
+            found[i, k] = constant - 0.5 * (nu + q) * math.log1p(length / nu)
+    return found
+
+
+@compiled
+def _log_total(log_parts):
+    n, parts = log_parts.shape
+    total = np.empty(n)
+    for i in range(n):
+        largest = log_parts[i].max()
+        within = 0.0
+        for k in range(parts):
+            within += math.exp(log_parts[i, k] - largest)
+        total[i] = largest + math.log(within)
+    return total
+
+
+@compiled
+def _draws(uniforms, chi_squares, normals, share, centre, factor, df):
+    n, q = normals.shape
+    x = np.empty((n, q))
+    for i in range(n):
+        k, before = 0, share[0]
+        while k + 1 < share.shape[0] and uniforms[i] >= before:
+            k += 1
+            before += share[k]
+        scale = math.sqrt(df[k] / chi_squares[i, k])
+        for j in range(q):
+            total = 0.0
+            for m in range(j + 1):
+                total += factor[k, j, m] * normals[i, m]
+            x[i, j] = centre[k, j] + scale * total
+    return x
