@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from equifinal.constancy import require_constant_output
-from equifinal.errors import DataError
+from equifinal.errors import DataError, IdentifiabilityError
 from equifinal.expression import Name
 from equifinal.fibre import Fibre
 from equifinal.identifiability import analyse
@@ -44,3 +44,21 @@ def fibre_of(
     constants = require_constant_output(models, combinations, time_limit=time_limit, seed=seed)
     given = {c.strip() for c in combinations}
     return Fibre([*combinations, *(Name(n) for n in kept if n not in given)], priors, constants=constants)
+
+
+def sampling_fibre(problem: Problem, *, time_limit: float = 20.0) -> tuple[Fibre, str]:
+    """The coarsest fibre known to be right, for samplers that work with any; and a note if that may not be the best.
+
+    Where the data determine every parameter, or where the analysis does not come to an end, each parameter stands for
+    itself: that is always right, and only slower where there is something to collapse.
+    """
+    require_priors(problem)
+    priors = {name: problem.priors[name] for name in problem.parameters}
+    note = ""
+    try:
+        found = fibre_of(problem, time_limit=time_limit)
+        if found.dimension or found.chart.degree > 1:
+            return found, note
+    except IdentifiabilityError as error:
+        note = f"the parameters are sampled as they are: {error}"
+    return Fibre([Name(name) for name in priors], priors), note

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Protocol
 
@@ -51,6 +51,26 @@ def show_stage(text: str, enabled: bool = True) -> Iterator[None]:
     else:
         _say(text)
         yield
+
+
+@contextmanager
+def show_stages(enabled: bool = True) -> Iterator[Callable[[str], None]]:
+    """A function to be called with each thing that is being done."""
+    if not enabled:
+        yield lambda text: None
+    elif sys.stderr.isatty():
+        from rich.console import Console
+
+        console = Console(stderr=True)
+        with console.status("") as status:
+
+            def report(text: str) -> None:
+                console.print(text, style="dim", highlight=False)
+                status.update(text)
+
+            yield report
+    else:
+        yield _say
 
 
 @contextmanager

@@ -22,7 +22,7 @@ from equifinal.errors import DataError, InterruptedRunError, did_you_mean
 from equifinal.io.files import replace_file
 from equifinal.posterior import Posterior
 from equifinal.problem import Problem
-from equifinal.progress import show_progress, show_stage
+from equifinal.progress import show_progress, show_stage, show_stages
 from equifinal.samplers.run import Draws, RunSettings, Update, run
 
 if TYPE_CHECKING:
@@ -83,18 +83,34 @@ def sample(
     settings = run_settings(problem, asked)
     with show_stage("compiling (a machine's first run takes some ten seconds)", progress is True):
         posterior = Posterior(problem)
+    plan, notes = None, []
     if fibre is None and settings.sampler_settings().needs_fibre:
         with show_stage("finding what the data cannot tell apart", progress is True):
-            from equifinal.problem_fibre import fibre_of
+            from equifinal.problem_fibre import fibre_of, sampling_fibre
 
-            fibre = fibre_of(problem)
+            if settings.sampler in ("auto", "collapsed"):
+                fibre, note = sampling_fibre(problem)
+                notes += [note] if note else []
+            else:
+                fibre = fibre_of(problem)
+    if settings.sampler == "auto":
+        from equifinal.samplers import auto
+
+        assert fibre is not None
+        with show_stages(progress is True) as report:
+            settings, plan, reason = auto.choose(posterior, settings, fibre, report)
+            report(reason)
+        notes.append(reason)
+    everything: dict[str, Any] = {"fibre": fibre, "executor": executor, "checkpoint": checkpoint, "plan": plan}
     if callable(progress):
-        made = run(posterior, settings, fibre=fibre, executor=executor, progress=progress, checkpoint=checkpoint)
+        made = run(posterior, settings, progress=progress, **everything)
     else:
         with show_progress(settings, progress) as display:
-            made = run(posterior, settings, fibre=fibre, executor=executor, progress=display, checkpoint=checkpoint)
+            made = run(posterior, settings, progress=display, **everything)
     with show_stage("collecting results", progress is True):
-        return to_inference_data(posterior, made)
+        data = to_inference_data(posterior, made)
+    data.attrs["notes"] = json.dumps(notes)
+    return data
 
 
 def run_settings(problem: Problem, asked: Mapping[str, Any]) -> RunSettings:

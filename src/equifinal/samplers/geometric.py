@@ -56,6 +56,7 @@ WEIGHTS = Weights()
 FAILURES = 0.05  # share of moves along the fibre that may fail for the size of their steps
 WALK = random_walk.Settings()
 SEARCHES = False
+WARMUP = 5000
 PAPER = {
     "kernel": "composite",
     "transition": "paper",

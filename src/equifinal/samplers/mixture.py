@@ -9,7 +9,7 @@ a draw x has in component k the weight (nu + q) / (nu + delta_k(x)^2), so that f
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +27,7 @@ class Mixture(NamedTuple):
 
     share: Array
     centre: Array
-    factor: Array
+    factor: NDArray[Any]
     df: Array
 
     @property
@@ -43,8 +43,10 @@ class Mixture(NamedTuple):
 
     def numbers(self, rng: np.random.Generator, number: int) -> tuple[Array, Array, Array]:
         """What a draw takes: a uniform, a chi-square of each component's degrees of freedom, normals."""
-        return rng.random(number), rng.chisquare(self.df, (number, len(self.df))), rng.standard_normal(
-            (number, self.dimension)
+        return (
+            rng.random(number),
+            rng.chisquare(self.df, (number, len(self.df))),
+            rng.standard_normal((number, self.dimension)),
         )
 
     def from_numbers(self, uniforms: Array, chi_squares: Array, normals: Array) -> Array:

@@ -1,8 +1,8 @@
 """How heavy the tail of importance weights is: the shape k-hat of a generalised Pareto law fitted to the largest.
 
-Below 0.5 the weights have a finite variance and importance sampling is reliable; above 0.7 it is not (Vehtari, Simpson,
-Gelman, Yao and Gabry 2024, Journal of Machine Learning Research 25). The fit is that of Zhang and Stephens (2009,
-Technometrics 51), with the weak prior of the former paper that draws k-hat of few weights towards 0.5.
+Below 0.5 the weights have a finite variance and importance sampling is reliable; above 0.7 it is not (Vehtari,
+Simpson, Gelman, Yao and Gabry 2024, Journal of Machine Learning Research 25). The fit is that of Zhang and Stephens
+(2009, Technometrics 51), with the weak prior of the former paper that draws k-hat of few weights towards 0.5.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Array = NDArray[np.float64]
 
 
 def k_hat(log_weights: Array) -> float:
-    """Of the largest min(n/5, 3 sqrt(n)) weights; infinite if hardly any is not zero, minus infinity if all are equal."""
+    """Of the largest min(n/5, 3 sqrt(n)) weights; infinite if hardly any is not zero, minus infinity if all are one."""
     usable = np.sort(log_weights[np.isfinite(log_weights)])
     count = min(len(log_weights) // 5, math.ceil(3 * math.sqrt(len(log_weights))))
     if count < 5 or len(usable) <= count:

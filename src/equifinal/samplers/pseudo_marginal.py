@@ -55,6 +55,7 @@ PAPER = {"aux": 128, "points": "iid", "law": "uniform", "roots": "one", "partiti
 SAME_BRANCH = 1e-6  # relative difference of labels on one branch, at the most
 EARLY = True  # whether solves are spared that cannot be accepted
 SEARCHES = True  # for a start, from prior draws
+WARMUP = 5000
 TRIALS = 200  # estimates at one c, to see how noisy they are
 
 
@@ -306,7 +307,7 @@ def _adapt(state: State, acceptance: Array, settings: Settings, iteration: int) 
 # --- afterwards ---
 
 
-def examine(state: State, theta: Array, chunk: Any, settings: Settings, fibre: Fibre) -> dict[str, float]:
+def examine(state: Any, theta: Array, chunk: Any, settings: Settings, fibre: Fibre) -> dict[str, float]:
     """How noisy the estimates are at the best draw: the variance of log hat p_C there, and how often it is zero.
 
     And how long a chain stood still: the longest stretch of draws with one and the same likelihood.

@@ -34,6 +34,7 @@ Array = NDArray[np.float64]
 
 COUNTS = ("swapped", "unresolved_roots")
 SEARCHES = False  # it starts from prior draws, as a baseline does
+WARMUP = 5000
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,13 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 # modules, each imported when first asked for
-SAMPLERS = {"random-walk": "random_walk", "geometric": "geometric", "pseudo-marginal": "pseudo_marginal"}
+SAMPLERS = {
+    "auto": "auto",
+    "collapsed": "collapsed",
+    "pseudo-marginal": "pseudo_marginal",
+    "geometric": "geometric",
+    "random-walk": "random_walk",
+}
 SEGMENT_SECONDS = 0.2  # long enough to hide the cost of handing work over, short enough for a lively progress bar
 CHECKPOINT_SECONDS = 5.0
 MAX_DRAWS = 10**9
@@ -64,7 +70,7 @@ class RunSettings:
 
     sampler: str = "random-walk"
     chains: int = 4
-    warmup: int = 5000
+    warmup: int = None  # type: ignore[assignment]  # as many as the sampler needs
     draws: int = 10_000
     thin: int = 1
     seed: int = 0
@@ -74,7 +80,12 @@ class RunSettings:
         if self.sampler not in SAMPLERS:
             hint = did_you_mean(str(self.sampler), SAMPLERS)
             raise DataError(f"unknown sampler '{self.sampler}'{hint} (known: {', '.join(SAMPLERS)})")
-        for name, least in (("chains", 1), ("warmup", 0), ("draws", 1), ("thin", 1), ("seed", 0)):
+        if self.warmup is None:
+            object.__setattr__(self, "warmup", sampler_module(self.sampler).WARMUP)
+        whole = {"chains": 1, "warmup": 0, "draws": 1, "thin": 1, "seed": 0}
+        if self.warmup is None:  # not known before a sampler is chosen
+            del whole["warmup"]
+        for name, least in whole.items():
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not least <= value < 2**63:
                 raise DataError(f"sampling setting '{name}' must be a whole number of at least {least}, not {value!r}")
@@ -180,6 +191,8 @@ def advance(
 ) -> Segment:
     """Run ``count`` iterations from ``iteration`` on for all chains of ``state``."""
     sampler, options, fibre = sampler_module(settings.sampler), settings.sampler_settings(), parcel.content
+    if hasattr(sampler, "run_block"):
+        return _advance_block(posterior, settings, state, rngs, iteration, count, fibre)
     rngs = [copy.deepcopy(rng) for rng in rngs]  # an interrupted segment must leave no trace
     chains = len(rngs)
     kept: list[tuple[Any, Array]] = []
@@ -207,6 +220,41 @@ def advance(
     return Segment(state, rngs, chunk, Tally(solves, failures, accepted, sampled, warm, counts))
 
 
+def _advance_block(
+    posterior: Posterior,
+    settings: RunSettings,
+    state: Any,
+    rngs: list[np.random.Generator],
+    iteration: int,
+    count: int,
+    fibre: Fibre | None,
+) -> Segment:
+    """The same for samplers that make many iterations in one stroke."""
+    sampler, chains, d = sampler_module(settings.sampler), len(rngs), posterior.dimension
+    nothing = np.zeros((chains, 0))
+    chunk = Chunk(np.empty((chains, 0, d)), nothing, nothing, nothing)
+    zeros = np.zeros(chains, np.int64)
+    if count == 0:
+        counts = np.zeros((chains, len(sampler.COUNTS)), np.int64)
+        return Segment(state, rngs, chunk, Tally(zeros, zeros, zeros, zeros, zeros, counts))
+    state, block = sampler.run_block(posterior, state, settings.sampler_settings(), iteration, count, fibre)
+    now = np.arange(iteration, iteration + count)
+    after = now >= settings.warmup
+    kept = after & ((now - settings.warmup + 1) % settings.thin == 0)
+    tally = Tally(
+        solves=block.solves.sum(axis=1),
+        failures=block.failures.sum(axis=1),
+        accepted=block.accepted[:, after].sum(axis=1),
+        sampled=np.full(chains, int(after.sum())),
+        warmup_solves=block.solves[:, ~after].sum(axis=1),
+        counts=block.counts[:, after].sum(axis=1),
+    )
+    chunk = Chunk(
+        *(part[:, kept] for part in (block.position, block.log_prior, block.log_likelihood, block.acceptance))
+    )
+    return Segment(state, rngs, chunk, tally)
+
+
 def spawn_generators(seed: int, chains: int) -> list[np.random.Generator]:
     return [np.random.default_rng(child) for child in np.random.SeedSequence(seed).spawn(chains)]
 
@@ -219,6 +267,8 @@ def run(
     executor: Executor | None = None,
     progress: Callable[[Update], None] | None = None,
     checkpoint: str | Path | None = None,
+    plan: Any = None,
+    report: Callable[[str], None] = lambda text: None,
 ) -> Draws:
     """Run chains to their end, or until interrupted.
 
@@ -234,12 +284,16 @@ def run(
     checkpoint
         A file to save the run's state in from time to time. If it holds a run of this same posterior and these same
         settings, that run is taken up where it stopped; its draws end the same as if it had never stopped.
+    plan
+        What the sampler's ``prepare`` has found, if it has been asked already.
+    report
+        Called with what the preparation is doing.
     """
     if fibre is not None and not np.array_equal(fibre.table, posterior.table):
         raise SamplingError("the fibre was made for other parameters, or for other priors, than the posterior has")
     store = Checkpoint(Path(checkpoint), _identity(posterior, settings, fibre)) if checkpoint else None
     saved = store.load() if store else None
-    start = _restore(settings, saved) if saved else _begin(posterior, settings, fibre)
+    start = _restore(settings, saved) if saved else _begin(posterior, settings, fibre, plan, report)
     under_way = _Run(posterior, settings, fibre, store, start)
     interrupted = False
     try:
@@ -286,15 +340,26 @@ class Snapshot(NamedTuple):
     sampling_seconds: float = 0.0
 
 
-def _begin(posterior: Posterior, settings: RunSettings, fibre: Fibre | None) -> Snapshot:
+def _begin(
+    posterior: Posterior, settings: RunSettings, fibre: Fibre | None, plan: Any, report: Callable[[str], None]
+) -> Snapshot:
     rngs = spawn_generators(settings.seed, settings.chains)
-    start = search if sampler_module(settings.sampler).SEARCHES else prior_start
-    starts = [start(posterior, rng) for rng in rngs]
-    positions = np.stack([start.position for start in starts])
-    state = sampler_module(settings.sampler).init(posterior, positions, settings.sampler_settings(), fibre)
+    sampler, options = sampler_module(settings.sampler), settings.sampler_settings()
+    if hasattr(sampler, "prepare"):  # once for all chains; the first of them is charged with it
+        if plan is None:
+            plan = sampler.prepare(posterior, options, fibre, settings.seed, report)
+        first = np.arange(settings.chains) == 0
+        state, solves, failures = (
+            sampler.init(posterior, plan, options, fibre, rngs),
+            plan.solves * first,
+            plan.failures * first,
+        )
+    else:
+        find = search if sampler.SEARCHES else prior_start
+        starts = [find(posterior, rng) for rng in rngs]
+        state = sampler.init(posterior, np.stack([start.position for start in starts]), options, fibre)
+        solves, failures = np.array([[start.solves, start.failures] for start in starts]).T
     nothing = advance(posterior, settings, state, rngs, 0, 0, Parcel(fibre))
-    solves = np.array([start.solves for start in starts])
-    failures = np.array([start.failures for start in starts])
     tally = nothing.tally._replace(solves=solves, failures=failures, warmup_solves=solves)
     return Snapshot(0, state, rngs, tally, (nothing.chunk,))
 
