@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import warnings
 
-import arviz
 import numpy as np
 import pytest
 from scipy import stats
@@ -18,7 +17,8 @@ from equifinal.result import sample
 from equifinal.samplers import geometric, ground, random_walk, rattle, root_swap
 from equifinal.samplers.geometric_kernel import Weights
 from tests.problems import si
-from tests.statistical.exact import Case, Known, case, si_marginal
+from tests.statistical.agreement import agree_with_quadrature
+from tests.statistical.exact import Case, Known, case
 
 LEVEL = 1e-6
 CONTINUA = ("product", "circle", "labelled", "wiggle", "cubic", "si")
@@ -156,12 +156,4 @@ def test_labels_are_needed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_si_from_dispersed_starts_agrees_with_quadrature() -> None:
     """Five standard errors, 36 comparisons: a false alarm once in 50,000 seeds."""
-    data = sample(si().problem, sampler="geometric", seed=3, draws=10_000, progress=False)
-    for j, name in enumerate(("beta", "rho", "gamma", "I0")):
-        draws = data.posterior[name].values
-        assert float(arviz.rhat(draws)) < 1.01
-        levels = np.quantile(draws, np.arange(1, 10) / 10)
-        for level, exact in zip(levels, si_marginal(j, levels), strict=True):
-            below = (draws <= level).astype(float)
-            error = below.std() / np.sqrt(float(arviz.ess(below, method="mean")))
-            assert abs(below.mean() - exact) < 5 * error, (name, level)
+    agree_with_quadrature(sample(si().problem, sampler="geometric", seed=3, draws=10_000, progress=False))
