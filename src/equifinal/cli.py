@@ -135,16 +135,15 @@ def _console() -> Any:
 def fit(
     problem: ProblemArgument,
     sampler: Annotated[
-        str | None, typer.Option(help="random-walk, geometric or pseudo-marginal", show_default="random-walk")
+        str | None,
+        typer.Option(help="auto, collapsed, pseudo-marginal, geometric or random-walk", show_default="auto"),
     ] = None,
     draws: Annotated[int | None, typer.Option(help="Draws kept, a chain.", show_default="10000")] = None,
-    warmup: Annotated[int | None, typer.Option(help="Warm-up iterations, a chain.", show_default="5000")] = None,
+    warmup: Annotated[int | None, typer.Option(help="Warm-up iterations, a chain.", show_default="as needed")] = None,
     chains: Annotated[int | None, typer.Option(help="Number of chains.", show_default="4")] = None,
     thin: Annotated[int | None, typer.Option(help="Keep one iteration in so many.", show_default="1")] = None,
     seed: Annotated[int | None, typer.Option(help="Same seed, same draws.", show_default="0")] = None,
-    aux: Annotated[
-        int | None, typer.Option(help="Points on each fibre, for pseudo-marginal.", show_default="128")
-    ] = None,
+    aux: Annotated[int | None, typer.Option(help="Points on each fibre.", show_default="as needed")] = None,
     out: Annotated[Path | None, typer.Option(help="Folder for the results.", show_default="NAME-run")] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what is in the folder.")] = False,
     processes: Annotated[int, typer.Option(help="Run chains in so many processes.", show_default="threads")] = 0,

@@ -214,6 +214,9 @@ def _points_in_words(data: InferenceData, counts: Mapping[str, int]) -> list[str
     solves = int(data.attrs["solves"]) - int(data.attrs["warmup_solves"])
     if saved := counts["saved_solves"]:
         lines.append(f"ODE solves spared: {saved / max(1, saved + solves):.1%}, as they could not be accepted")
+    if "log_evidence" in findings:
+        error = findings["log_evidence_error"]
+        lines.append(f"log marginal likelihood: {findings['log_evidence']:.3f} (standard error {error:.2g})")
     return lines
 
 

@@ -71,6 +71,7 @@ class Fit:
             "acceptance": diagnostics.acceptance(self.data),
             "counts": json.loads(attributes["counts"]),
             "findings": json.loads(attributes["findings"]),
+            "notes": json.loads(attributes["notes"]),
             "summary": {name: dict(row) for name, row in self.summary.items()},
             "results": str(self.path),
             "interrupted": self.interrupted,
@@ -230,7 +231,7 @@ def show(done: Fit) -> None:
         f"sampling {attributes['sampling_seconds']:.1f} s",
         highlight=False,
     )
-    for line in diagnostics.moves_in_words(done.data):
+    for line in (*json.loads(attributes["notes"]), *diagnostics.moves_in_words(done.data)):
         console.print(line, highlight=False)
     if attributes["resumed_at"] >= 0:
         console.print(f"taken up at iteration {attributes['resumed_at']:,}", highlight=False)
