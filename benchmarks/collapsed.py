@@ -120,9 +120,8 @@ def cold_start() -> None:
     print("hiv, from prior draws to 4,000 effective draws (bar: under 12,000 solves)")
     for seed in range(1, 6):
         row, before = ours(posterior, fibre, seed)
-        print(
-            f"  seed {seed}: {before} solves before, {4000 / row.per_solve:.0f} after: {before + 4000 / row.per_solve:.0f}"
-        )
+        after = 4000 / row.per_solve
+        print(f"  seed {seed}: {before} solves before, {after:.0f} after, {before + after:.0f} in all")
 
 
 if __name__ == "__main__":
