@@ -171,9 +171,8 @@ def test_points_between_two_ends(made, reference) -> None:
     lower, upper = ends[:, :1], ends[:, 1:]
     x = made.between(lower, upper, share)
     assert ((x > lower) & (x < upper)).all()
-    np.testing.assert_allclose(
-        made.mass(lower, x) / made.mass(lower, upper), np.tile(share, (5, 1)), rtol=1e-6, atol=1e-7
-    )
+    shares = made.mass(lower, x) / made.mass(lower, upper)
+    np.testing.assert_allclose(shares, np.tile(share, (5, 1)), rtol=1e-6, atol=1e-7)
     np.testing.assert_allclose(made.between(made.lower, made.upper, share), made.quantile(share), rtol=1e-9)
     inside = made.between(lower, upper, np.array([0.0, 1.0]))
     assert ((inside > lower) & (inside < upper)).all()

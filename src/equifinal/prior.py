@@ -174,7 +174,7 @@ class Prior:
 
     def _ends(self, lower: Any, upper: Any) -> tuple[NDArray[np.bool_], Array, Array]:
         """As `_tail`, for intervals."""
-        dist = self._untruncated
+        dist, lower, upper = self._untruncated, np.asarray(lower, float), np.asarray(upper, float)
         from_above = dist.cdf(lower) > 0.5
         return from_above, *(np.where(from_above, dist.sf(x), dist.cdf(x)) for x in (lower, upper))
 

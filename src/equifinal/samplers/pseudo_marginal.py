@@ -40,7 +40,7 @@ from equifinal.posterior import Posterior
 from equifinal.prior import log_prior, to_theta
 from equifinal.samplers import random_walk
 from equifinal.samplers.combination_coordinates import combination_coordinates
-from equifinal.samplers.estimator import POINTS, ROOTS, Estimate, Estimator, EstimatorByC, choose
+from equifinal.samplers.estimator import POINTS, ROOTS, Estimate, Estimator, EstimatorByC, choose, padded
 from equifinal.samplers.law import Moments
 from equifinal.samplers.laws import LAWS
 from equifinal.samplers.random_walk import FACTOR_EVERY, factorised, propose, update_moments
@@ -156,6 +156,16 @@ class State(NamedTuple):
     def moments(self) -> Moments:
         return Moments(self.mean, self.covariance)
 
+    def with_roots(self, number: int) -> State:
+        """With room for so many roots: charts that depend on c may have different numbers of them."""
+        return self._replace(theta=padded(self.theta, number), log_weight=padded(self.log_weight, number))
+
+    @staticmethod
+    def alike(states: Sequence[State]) -> list[State]:
+        """Of chains that ran apart, so that they can be joined."""
+        number = max(state.log_weight.shape[1] for state in states)
+        return [state.with_roots(number) for state in states]
+
 
 Info = random_walk.Info
 
@@ -256,12 +266,14 @@ def step(
     accepted = uniforms[:, 0] < acceptance
     if accepted.any():
         there, many = accepted[:, None], accepted[:, None, None]
+        number = max(found.log_weight.shape[1], state.log_weight.shape[1])
+        state = state.with_roots(number)
         state = state._replace(
             log_likelihood=np.where(accepted, likelihood, state.log_likelihood),
             h=np.where(there, h, state.h),
             log_estimate=np.where(accepted, log_estimate, state.log_estimate),
-            theta=np.where(many, found.theta, state.theta),
-            log_weight=np.where(there, _on_branch(fibre, found, theta), state.log_weight),
+            theta=np.where(many, padded(found.theta, number), state.theta),
+            log_weight=np.where(there, padded(_on_branch(fibre, found, theta), number), state.log_weight),
         )
     state = _reconstruct(state, uniforms[:, 2], fibre)
     counts = np.zeros((chains, len(COUNTS)), np.int64)
