@@ -134,6 +134,39 @@ def test_fit_along_the_fibre(command: Callable[..., Done]) -> None:
     assert "left support" in done.stdout
 
 
+def test_fit_pseudo_marginal(command: Callable[..., Done]) -> None:
+    done = command("fit", "si", *QUICK, "--sampler", "pseudo-marginal", "--aux", "16", "--quiet", "--no-analysis")
+    assert done.returncode == 0, done.stderr
+    assert "pseudo-marginal: 2 x 300 draws" in done.stdout
+    assert "on each fibre: 16 points" in done.stdout
+    assert "ODE solves spared" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--sampler", "pseudo-marginal", "--aux", "0"], "'aux' must be a whole number between 1 and a million, not 0"),
+        (["--sampler", "geometric", "--aux", "8"], "sampler 'geometric' has no option 'aux'"),
+        (["--aux", "8"], "sampler 'random-walk' has no option 'aux'"),
+        (["--sampler", "pseudomarginal"], "did you mean 'pseudo-marginal'"),
+    ],
+)
+def test_points_that_make_no_sense(arguments: list[str], words: str, command: Callable[..., Done]) -> None:
+    done = command("fit", "si", *arguments, "--quiet", "--no-analysis")
+    assert done.returncode == 2
+    assert words in done.stderr
+
+
+def test_options_in_a_file_for_another_sampler(tmp_path: Path, command: Callable[..., Done]) -> None:
+    path = tmp_path / "decay.toml"
+    path.write_text(DECAY + '\n[sampling]\nsampler = "random-walk"\noptions = { target = 0.3 }\n')
+    arguments = ("fit", str(path), "--chains", "2", "--warmup", "30", "--draws", "30", "--json", "--aux", "4")
+    done = command(*arguments, "--sampler", "pseudo-marginal", "--out", "out")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["sampler"] == "pseudo-marginal"
+    assert command(*arguments, "--out", "other").returncode == 2
+
+
 def test_fit_json(problem: Path, tmp_path: Path, command: Callable[..., Done]) -> None:
     done = command("fit", str(problem), *QUICK, "--json", "--out", "out")
     assert done.returncode == 0, done.stderr

@@ -137,3 +137,112 @@ def test_draws_never_fall_on_a_border() -> None:
 def test_pickles() -> None:
     made = CASES[4][0]
     assert pickle.loads(pickle.dumps(made)) == made
+
+
+# --- intervals of the support ---
+
+TRUNCATED = [
+    (Prior("lognormal", meanlog=0.5, sdlog=1.2, upper=100), stats.lognorm(1.2, scale=math.exp(0.5))),
+    (Prior("gamma", shape=2.5, rate=3, lower=4), stats.gamma(2.5, scale=1 / 3)),
+    (Prior("beta", a=2, b=5, lower=0.1, upper=0.9), stats.beta(2, 5)),
+    (Prior("student-t", df=3, location=-1, scale=2, lower=10, upper=1000), stats.t(3, -1, 2)),
+    (Prior("cauchy", location=1, scale=0.5, upper=-50), stats.cauchy(1, 0.5)),
+    (Prior("normal", mean=0, sd=1, lower=8), stats.norm()),
+]
+
+
+@pytest.mark.parametrize(("made", "reference"), CASES + TRUNCATED, ids=lambda x: str(x) if hasattr(x, "family") else "")
+def test_mass_of_intervals(made, reference) -> None:
+    x = made.quantile([1e-6, 0.01, 0.3, 0.6, 0.99, 1 - 1e-6])
+    lower, upper = np.append(x[:-1], x[0]), np.append(x[1:], x[-1])
+    expected = made.cdf(upper) - made.cdf(lower)
+    np.testing.assert_allclose(made.mass(lower, upper), expected, rtol=1e-7, atol=1e-12)
+    assert made.mass(made.lower, made.upper) == pytest.approx(1, rel=1e-12)
+    pieces = made.mass(np.append(made.lower, x), np.append(x, made.upper))
+    assert pieces.sum() == pytest.approx(1, rel=1e-9)
+    assert made.mass(x, x).tolist() == [0.0] * 6
+
+
+@pytest.mark.parametrize(("made", "reference"), CASES + TRUNCATED, ids=lambda x: str(x) if hasattr(x, "family") else "")
+def test_points_between_two_ends(made, reference) -> None:
+    """The share of the interval below a point is what was asked for."""
+    ends = made.quantile(np.array([[1e-8, 1e-6], [0.01, 0.02], [0.2, 0.9], [0.99, 0.999], [1 - 1e-6, 1 - 1e-9]]))
+    share = np.array([0.001, 0.3, 0.5, 0.9, 0.999])
+    lower, upper = ends[:, :1], ends[:, 1:]
+    x = made.between(lower, upper, share)
+    assert ((x > lower) & (x < upper)).all()
+    shares = made.mass(lower, x) / made.mass(lower, upper)
+    np.testing.assert_allclose(shares, np.tile(share, (5, 1)), rtol=1e-6, atol=1e-7)
+    np.testing.assert_allclose(made.between(made.lower, made.upper, share), made.quantile(share), rtol=1e-9)
+    inside = made.between(lower, upper, np.array([0.0, 1.0]))
+    assert ((inside > lower) & (inside < upper)).all()
+    assert np.isfinite(made.log_density(inside)).all()
+
+
+FAR = [
+    (Prior("normal", mean=1, sd=0.5), [(6, 6.5), (-7, -6), (11, 12), (16, np.inf), (-np.inf, -16)]),
+    (Prior("lognormal", meanlog=0, sdlog=1), [(math.exp(10), math.exp(11)), (math.exp(-21), math.exp(-20)), (0, 1e-8)]),
+    (Prior("gamma", shape=2.5, rate=3), [(30, 31), (100, 101), (1e-12, 1e-11), (0, 1e-20), (60, np.inf)]),
+    (Prior("exponential", rate=5), [(20, 20.1), (100, np.inf), (0, 1e-15)]),
+    (Prior("beta", a=20, b=30), [(0.97, 0.99), (1e-4, 1e-3)]),
+    (Prior("student-t", df=3, location=-1, scale=2), [(1e4, 2e4), (-1e9, -1e8), (1e6, np.inf)]),
+    (Prior("student-t", df=30, location=0, scale=1), [(15, 16), (-40, -30)]),
+    (Prior("cauchy", location=1, scale=0.5), [(1e8, 1e9), (-1e12, -1e11)]),
+    (Prior("halfnormal", sd=3), [(30, 31), (60, 61)]),
+    (Prior("halfcauchy", scale=2.5), [(1e10, 1e11)]),
+    (Prior("normal", mean=0, sd=1, lower=8), [(10, 11), (20, np.inf), (8, 8.0001)]),
+    (Prior("normal", mean=0, sd=1, upper=-8), [(-11, -10), (-np.inf, -20)]),
+    (Prior("normal", mean=0, sd=1, lower=-12, upper=12), [(-11.5, -11), (11, 11.5)]),
+]
+
+
+@pytest.mark.parametrize(("made", "intervals"), FAR, ids=lambda x: str(x) if hasattr(x, "family") else "")
+def test_mass_far_out_in_the_tails(made, intervals) -> None:
+    """Against quadrature of the density, in logarithms so that nothing underflows."""
+    for lower, upper in intervals:
+        top, low = _tail_of(made, lower, upper)
+        scale = float(max(made.log_density(top), made.log_density(low)))
+
+        def density(s: float, a: float = low, b: float = top, scale: float = scale) -> float:
+            x = a + (b - a) * s
+            return float(np.exp(made.log_density(x) - scale)) * abs(b - a)
+
+        knots = [0, 1e-12, 1e-9, 1e-6, 1e-4, 1e-3, 0.01, 0.03, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9]
+        knots = sorted({*knots, *(1 - k for k in knots), 1})
+        total = sum(integrate.quad(density, *pair, epsabs=0, limit=200)[0] for pair in itertools.pairwise(knots))
+        assert math.log(made.mass(lower, upper)) == pytest.approx(math.log(total) + scale, abs=1e-6), (lower, upper)
+        share = np.array([0.01, 0.5, 0.99])
+        x = made.between(lower, upper, share)
+        np.testing.assert_allclose(made.mass(np.full(3, lower), x) / made.mass(lower, upper), share, rtol=1e-6)
+        assert (np.diff(x) > 0).all()
+
+
+def _tail_of(made: Prior, lower: float, upper: float) -> tuple[float, float]:
+    """Finite ends beyond which nothing is left of the interval."""
+    edge = made.between(lower, upper, np.array([1e-13, 1 - 1e-13]))
+    low = lower if math.isfinite(lower) and lower > 0 else float(edge[0])
+    return (upper if math.isfinite(upper) else float(edge[1])), (lower if math.isfinite(lower) and lower < 0 else low)
+
+
+def test_endless_tails_of_a_cauchy() -> None:
+    made = Prior("cauchy", location=1, scale=0.5)
+    far = np.array([-1e10, -1e50, -1e100])
+    np.testing.assert_allclose(made.mass(np.full(3, -np.inf), far), -0.5 / (math.pi * (far - 1)), rtol=1e-12)
+    np.testing.assert_allclose(made.mass(-far, np.full(3, np.inf)), -0.5 / (math.pi * (far + 1)), rtol=1e-12)
+
+
+@pytest.mark.parametrize("df", [0.7, 1.0, 3.0, 30.0])
+def test_narrow_intervals_near_the_centre_of_a_student_t(df: float) -> None:
+    made = Prior("student-t", df=df, location=0, scale=1)
+    ends = np.array([0.0, 1e-10, 1e-9, 1e-8, 1e-7])
+    expected = np.diff(ends) * math.exp(made.log_density(0.0))
+    np.testing.assert_allclose(made.mass(ends[:-1], ends[1:]), expected, rtol=1e-5)
+    np.testing.assert_allclose(made.mass(-ends[1:], -ends[:-1]), expected, rtol=1e-5)
+    middle = made.between(ends[:-1], ends[1:], 0.5)
+    np.testing.assert_allclose(middle, (ends[:-1] + ends[1:]) / 2, rtol=1e-5)
+
+
+def test_intervals_that_are_not_there() -> None:
+    for made in (Prior("normal", mean=0, sd=1), Prior("uniform", lower=0, upper=1), Prior("gamma", shape=2, rate=1)):
+        assert np.isnan(made.mass(np.nan, np.nan))
+        assert np.isnan(made.between(np.nan, np.nan, 0.5))

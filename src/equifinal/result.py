@@ -117,7 +117,8 @@ def run_settings(problem: Problem, asked: Mapping[str, Any]) -> RunSettings:
     """Settings asked for, else the problem's own, else the defaults; options one by one."""
     own: dict[str, Any] = dict(problem.sampling)
     given = {key: value for key, value in asked.items() if value is not None}
-    if given.get("sampler", own.get("sampler", "auto")) != own.get("sampler", "auto"):
+    usual = own.get("sampler", "auto")
+    if given.get("sampler", usual) != usual:
         own.pop("options", None)  # they are for another sampler
     chosen: dict[str, Any] = {"sampler": "auto"} | own | given
     for key in chosen:

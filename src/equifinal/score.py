@@ -49,8 +49,8 @@ def slope_and_information(
         if code == NORMAL:
             return (y - m) / variance + (z2 - 1.0) * growth, 1.0 / variance + 2.0 * growth * growth
         weight = (shape + 1.0) / (shape + z2)
-        mean = (shape + 1.0) / (shape + 3.0)
-        return weight * (y - m) / variance + (weight * z2 - 1.0) * growth, mean / variance + 2.0 * growth * growth
+        slope = weight * (y - m) / variance + (weight * z2 - 1.0) * growth
+        return slope, ((shape + 1.0) / variance + 2.0 * shape * growth * growth) / (shape + 3.0)
     if not m > 0.0:
         return 0.0, 0.0
     if code == LOGNORMAL:

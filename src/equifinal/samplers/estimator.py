@@ -124,6 +124,8 @@ class Estimator:
             here = theta[lost]
             density = law.log_density(self.fibre.xi(here), here[:, None, at], _rows(moments, lost))[:, 0]
             weight = self.fibre.log_prior(here) - self._log_det(here, self.charts[0]) - density
+            # an infinite weight (theta on an end of the law, or on a fold) would hold a chain forever
+            weight = np.where(np.isfinite(weight), weight, self.fibre.log_prior(here))
             found.theta[lost, 0] = here
             found.log_p[lost] = found.log_weight[lost, 0] = weight - math.log(self.number)
         return found
@@ -223,7 +225,7 @@ class EstimatorByC:
     def _collect(self, c: Array, estimate: Callable[[Estimator, slice], Estimate]) -> Estimate:
         parts = [estimate(self._part(row), slice(i, i + 1)) for i, row in enumerate(c)]
         most = max(part.log_weight.shape[1] for part in parts)
-        return Estimate(*(np.concatenate([_padded(p, most) for p in pieces]) for pieces in zip(*parts, strict=True)))
+        return Estimate(*(np.concatenate([padded(p, most) for p in pieces]) for pieces in zip(*parts, strict=True)))
 
     def _part(self, c: Array) -> Estimator:
         free = self.fibre.partition_at(c) if np.isfinite(c).all() else self.fibre.free
@@ -232,8 +234,9 @@ class EstimatorByC:
         return self._made[free]
 
 
-def _padded(piece: Array, most: int) -> Array:
-    if piece.ndim == 1:
+def padded(piece: Array, most: int) -> Array:
+    """With so many roots, those added without weight."""
+    if piece.ndim == 1 or piece.shape[1] == most:
         return piece
     filled = np.full((len(piece), most, *piece.shape[2:]), -np.inf if piece.ndim == 2 else np.nan)
     filled[:, : piece.shape[1]] = piece

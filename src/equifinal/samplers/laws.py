@@ -64,8 +64,8 @@ class IntervalLaw(FreeLaw):
 
     def draw(self, c: Array, uniforms: Array, moments: Moments) -> Drawn:
         lower, upper, mass = self._pieces(c)
-        total = mass.sum(axis=1)
-        before = np.cumsum(mass, axis=1) - mass
+        up_to = np.cumsum(mass, axis=1)  # in order, however many intervals other rows have
+        total, before = up_to[:, -1], up_to - mass
         at = uniforms[..., 0] * total[:, None]
         which = np.sum(before[:, None, 1:] <= at[..., None], axis=2)
         last = np.max(np.where(mass > 0, np.arange(mass.shape[1]), 0), axis=1)
@@ -88,7 +88,7 @@ class IntervalLaw(FreeLaw):
             else:
                 u, log_density = x, self.log_prior(free)
             inside = np.any((lower[:, None, :] <= u[..., None]) & (u[..., None] <= upper[:, None, :]), axis=2)
-            return np.where(inside, log_density - np.log(mass.sum(axis=1))[:, None], -np.inf)
+            return np.where(inside, log_density - np.log(np.cumsum(mass, axis=1)[:, -1])[:, None], -np.inf)
 
     def _pieces(self, c: Array) -> tuple[Array, Array, Array]:
         """Ends of the intervals, in u if the law is flat in u, and their masses."""

@@ -40,7 +40,7 @@ from equifinal.posterior import Posterior
 from equifinal.prior import log_prior, to_theta
 from equifinal.samplers import random_walk
 from equifinal.samplers.combination_coordinates import combination_coordinates
-from equifinal.samplers.estimator import POINTS, ROOTS, Estimate, Estimator, EstimatorByC, choose
+from equifinal.samplers.estimator import POINTS, ROOTS, Estimate, Estimator, EstimatorByC, choose, padded
 from equifinal.samplers.law import Moments
 from equifinal.samplers.laws import LAWS
 from equifinal.samplers.random_walk import FACTOR_EVERY, factorised, propose, update_moments
@@ -100,7 +100,10 @@ class Settings:
             free = (name == "law" and callable(value)) or (name == "partition" and _is_names(value))
             if not free and value not in known:
                 hint = did_you_mean(str(value), known)
-                raise DataError(f"pseudo-marginal option '{name}' must be {' or '.join(known)}, not {value!r}{hint}")
+                also = {"law": " or a class", "partition": " or a list of names"}.get(name, "")
+                raise DataError(
+                    f"pseudo-marginal option '{name}' must be {' or '.join(known)}{also}, not {value!r}{hint}"
+                )
         if not isinstance(self.charts, (list, tuple)) or not all(map(_is_names, self.charts)) or len(self.charts) == 1:
             raise DataError(
                 "pseudo-marginal option 'charts' must be several lists of names of free coordinates, such as "
@@ -108,6 +111,8 @@ class Settings:
             )
         if self.charts and self.partition != "volume":
             raise DataError("pseudo-marginal options 'partition' and 'charts' exclude each other")
+        if self.charts and self.roots == "one":
+            raise DataError("pseudo-marginal option 'roots' must be 'sum' with several charts, not 'one'")
         if not isinstance(self.target, (int, float)) or isinstance(self.target, bool) or not 0 < self.target < 1:
             raise DataError(f"pseudo-marginal option 'target' must lie between 0 and 1, not {self.target!r}")
 
@@ -120,12 +125,13 @@ def _is_names(value: Any) -> bool:
     return isinstance(value, (list, tuple)) and len(value) > 0 and all(isinstance(name, str) for name in value)
 
 
-_made: WeakKeyDictionary[Fibre, dict[str, Estimator | EstimatorByC]] = WeakKeyDictionary()
+_made: WeakKeyDictionary[Fibre, dict[Any, Estimator | EstimatorByC]] = WeakKeyDictionary()
 
 
 def estimator(fibre: Fibre, settings: Settings) -> Estimator | EstimatorByC:
     """Made once for a fibre and settings."""
-    known, key = _made.setdefault(fibre, {}), repr(settings)
+    # two classes may have one name: a notebook's cell run twice
+    known, key = _made.setdefault(fibre, {}), (repr(settings), settings.law if callable(settings.law) else None)
     if key not in known:
         number = settings.aux if fibre.dimension else 1  # without a continuum one point has all the roots
         options: dict[str, Any] = {"points": settings.points, "law": settings.law, "roots": settings.roots}
@@ -156,6 +162,16 @@ class State(NamedTuple):
     @property
     def moments(self) -> Moments:
         return Moments(self.mean, self.covariance)
+
+    def with_roots(self, number: int) -> State:
+        """With room for so many roots: charts that depend on c may have different numbers of them."""
+        return self._replace(theta=padded(self.theta, number), log_weight=padded(self.log_weight, number))
+
+    @staticmethod
+    def alike(states: Sequence[State]) -> list[State]:
+        """Of chains that ran apart, so that they can be joined."""
+        number = max(state.log_weight.shape[1] for state in states)
+        return [state.with_roots(number) for state in states]
 
 
 Info = random_walk.Info
@@ -257,12 +273,14 @@ def step(
     accepted = uniforms[:, 0] < acceptance
     if accepted.any():
         there, many = accepted[:, None], accepted[:, None, None]
+        number = max(found.log_weight.shape[1], state.log_weight.shape[1])
+        state = state.with_roots(number)
         state = state._replace(
             log_likelihood=np.where(accepted, likelihood, state.log_likelihood),
             h=np.where(there, h, state.h),
             log_estimate=np.where(accepted, log_estimate, state.log_estimate),
-            theta=np.where(many, found.theta, state.theta),
-            log_weight=np.where(there, on_branch(fibre, found, theta), state.log_weight),
+            theta=np.where(many, padded(found.theta, number), state.theta),
+            log_weight=np.where(there, padded(on_branch(fibre, found, theta), number), state.log_weight),
         )
     state = _reconstruct(state, uniforms[:, 2], fibre)
     counts = np.zeros((chains, len(COUNTS)), np.int64)
@@ -312,11 +330,12 @@ def examine(state: Any, theta: Array, chunk: Any, settings: Settings, fibre: Fib
 
     And how long a chain stood still: the longest stretch of draws with one and the same likelihood.
     """
-    tool, best = estimator(fibre, settings), np.argmax(chunk.log_likelihood)
-    c = fibre.xi(theta.reshape(-1, theta.shape[2])[best])
+    tool = estimator(fibre, settings)
+    chain, draw = np.unravel_index(np.argmax(chunk.log_likelihood), chunk.log_likelihood.shape)
+    c = fibre.xi(theta[chain, draw])
     rng = np.random.default_rng(0)
     points = np.stack([tool.uniforms(rng) for _ in range(TRIALS)])
-    one = Moments(*(np.repeat(part[:1], TRIALS, axis=0) for part in state.moments))
+    one = Moments(*(np.repeat(part[chain : chain + 1], TRIALS, axis=0) for part in state.moments))
     log_p = tool.estimate(np.repeat(c, TRIALS, axis=0), points, one).log_p
     usable = log_p[np.isfinite(log_p)]
     stood = max((longest_stretch(row) for row in chunk.log_likelihood), default=0)

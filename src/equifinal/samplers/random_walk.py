@@ -188,6 +188,8 @@ def _adapt(state: State, acceptance: Array, settings: Settings, iteration: int) 
 
 def factorised(covariance: Array, fallback: Array) -> Array:
     d = covariance.shape[0]
+    if d == 0:
+        return fallback
     try:
         return np.linalg.cholesky(covariance + (1e-10 * np.trace(covariance) / d + 1e-14) * np.eye(d))
     except np.linalg.LinAlgError:

@@ -461,7 +461,10 @@ class _Run:
                 task.cancel()
             self.save()
             raise SamplingError(f"a worker failed: {type(error).__name__}: {error}") from error
-        state = type(now.state)(*(np.concatenate(pieces) for pieces in zip(*(p.state for p in parts), strict=True)))
+        states = [p.state for p in parts]
+        if hasattr(now.state, "alike"):
+            states = now.state.alike(states)
+        state = type(now.state)(*(np.concatenate(pieces) for pieces in zip(*states, strict=True)))
         tally = Tally(*(np.concatenate(pieces) for pieces in zip(*(p.tally for p in parts), strict=True)))
         return Segment(state, [p.rngs[0] for p in parts], Chunk.join([p.chunk for p in parts], axis=0), tally)
 
