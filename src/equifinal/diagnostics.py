@@ -192,7 +192,7 @@ def moves_in_words(data: InferenceData) -> list[str]:
         found.append(f"along the fibre: {_moves(counts):,} moves, {share:.1%} accepted{rest}{reasons}")
     every = json.loads(data.attrs.get("counts", "{}"))
     swaps, unresolved = every.get("swapped", 0), every.get("unresolved_roots", 0)
-    if swaps or unresolved:
+    if "swapped" in every and (swaps or unresolved):
         doubt = f", {unresolved:,} left out because roots were uncertain" if unresolved else ""
         found.append(f"between equivalent parameters: {swaps:,} swaps{doubt}")
     if every.get("points", 0):

@@ -388,12 +388,12 @@ def test_branches_are_told_apart_by_labels() -> None:
     log_weight[2, 0] = -np.inf
     none = np.zeros(3, int)
     found = Estimate(np.zeros(3), np.tile(roots, (3, 1, 1)), log_weight, none, none, none)
-    weights = sampler._on_branch(fibre, found, theta)
+    weights = sampler.on_branch(fibre, found, theta)
     infinite = -np.inf
     expected = [[0.0, infinite, -2.0, infinite], [infinite, -1.0, infinite, infinite]]
     np.testing.assert_array_equal(weights, [*expected, [infinite, infinite, -2.0, infinite]])
     plain = case("product").posterior.fibre
-    assert sampler._on_branch(plain, found, theta) is found.log_weight
+    assert sampler.on_branch(plain, found, theta) is found.log_weight
 
 
 # --- afterwards ---

@@ -163,6 +163,13 @@ def product_of_four() -> Case:
     return _case(fibre, lambda t: bell(t[:, :4].prod(axis=1), 0.7, t[:, 4]) - np.log(1 + t[:, 4]))
 
 
+def two_curves() -> Case:
+    """a*b and c + d: the fibre is a product of two curves."""
+    priors = {"a": uniform(0.3, 2.0, "log"), "b": uniform(0.5, 3.0), "c": uniform(0.0, 1.0)}
+    fibre = Fibre(["a*b", "c + d"], priors | {"d": Prior("normal", mean=0.5, sd=0.5)})
+    return _case(fibre, lambda t: bell(t[:, 0] * t[:, 1], 1.5, 0.8) + bell(t[:, 2] + t[:, 3], 1.0, 0.4))
+
+
 # --- the SI epidemic ---
 
 POPULATION = 1e4
@@ -276,5 +283,6 @@ CASES: dict[str, Callable[[], Case]] = {
     "sum of three": sum_of_three,
     "product of three": product_of_three,
     "product of four": product_of_four,
+    "two curves": two_curves,
     "si": si,
 }

@@ -7,6 +7,7 @@ from scipy import special
 
 from equifinal.fibre import Fibre
 from equifinal.samplers import laws
+from equifinal.samplers.block_law import BlockLaw
 from equifinal.samplers.combination_coordinates import combination_coordinates
 from equifinal.samplers.estimator import Estimator
 from equifinal.samplers.gaussian_laws import WIDE, GaussianLaw
@@ -40,6 +41,12 @@ def law_uniforms(law, c, free, moments, rng) -> np.ndarray:
         return (np.nansum(np.where(mass > 0, share * mass, 0), axis=1) / mass.sum(axis=1))[:, None]
     if isinstance(law, PolytopeLaw):
         return law.inverse(c, free[:, None])[:, 0]
+    if isinstance(law, BlockLaw):
+        found = []
+        for combinations, at, columns, part in law.parts:
+            own = Moments(moments.mean[:, columns], moments.covariance[:, columns[:, None], columns])
+            found.append(law_uniforms(part, c[:, combinations], np.ascontiguousarray(free[:, at]), own, rng))
+        return np.concatenate(found, axis=1)
     quantiles = np.column_stack([prior.cdf(free[:, k]) for k, prior in enumerate(law.priors)])
     if isinstance(law, PriorLaw):
         return quantiles

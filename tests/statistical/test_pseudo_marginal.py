@@ -31,7 +31,7 @@ from tests.statistical.starts import moments_of, stationary
 LEVEL = 1e-6
 FIXTURES = (
     *("product", "circle", "sum and product", "squares", "labelled", "cubic"),
-    *("sum of three", "product of three", "product of four", "si"),
+    *("sum of three", "product of three", "product of four", "two curves", "si"),
 )
 CURVES = ("product", "circle", "labelled", "cubic", "si")
 REPLICATES = {"product": 100_000, "si": 100_000}

@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equifinal.compiled import compiled
-from equifinal.errors import SamplingError
+from equifinal.errors import DataError, SamplingError
 from equifinal.fibre import Fibre
 from equifinal.posterior import Posterior
 from equifinal.prior import log_prior, to_theta
@@ -65,6 +65,8 @@ class Settings(pseudo_marginal.Settings):
             super().__post_init__()
         else:
             replace(self, aux=POINTS[0])
+        if self.partition == "by c":
+            raise DataError("the collapsed sampler has one partition for all c: take 'volume', 'qr' or names")
 
 
 class State(NamedTuple):

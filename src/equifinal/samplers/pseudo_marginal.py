@@ -271,6 +271,8 @@ def step(
         log_ratio = gain + likelihood - state.log_likelihood
         acceptance = np.exp(np.minimum(0.0, np.where(np.isnan(log_ratio), -np.inf, log_ratio)))
     accepted = uniforms[:, 0] < acceptance
+    if EARLY and iteration >= warmup:
+        acceptance = accepted.astype(float)  # what was not solved has no other
     if accepted.any():
         there, many = accepted[:, None], accepted[:, None, None]
         number = max(found.log_weight.shape[1], state.log_weight.shape[1])

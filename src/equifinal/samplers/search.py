@@ -2,10 +2,11 @@
 
 Many prior draws are looked at, and from the best few of them steps
 
-    (H + lambda diag H) delta = gradient of log pi(u),   H = information + curvature of the prior
+    (H + lambda diag H) delta = gradient of log L(u) + log p(u),   H = information + curvature of the prior
 
-go uphill in sampling coordinates, with lambda halved after a step that helps and multiplied after one that does not.
-Directions in which nothing changes (along a fibre) are left alone, so that starts stay spread out there.
+go uphill in sampling coordinates, with a smaller lambda after a step that helps and a larger one after one that does
+not. Flat priors are left out of p, so that climbers stay where they are in directions in which the likelihood does not
+change.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 
 from equifinal.errors import SamplingError
 from equifinal.posterior import Posterior
-from equifinal.prior import from_theta, log_prior, to_theta
+from equifinal.prior import LOGUNIFORM, UNIFORM, from_theta, log_prior, to_theta
 
 Array = NDArray[np.float64]
 
@@ -186,5 +187,7 @@ def _local(posterior: Posterior, u: Array) -> tuple[Array, Array, Array, int, in
 
 
 def _log_prior(u: Array, table: Array) -> Array:
-    theta, log_slope = to_theta(u, table)
-    return log_prior(theta, table) + log_slope
+    """log density of u, without the part of flat priors: that would drive climbers along fibres to a bound."""
+    curved = ~np.isin(table[:, 0], (UNIFORM, LOGUNIFORM))
+    theta, log_slope = to_theta(np.ascontiguousarray(u[:, curved]), np.ascontiguousarray(table[curved]))
+    return log_prior(theta, np.ascontiguousarray(table[curved])) + log_slope
