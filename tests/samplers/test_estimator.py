@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from functools import cache
 
@@ -60,7 +61,7 @@ def circle_p(c: float) -> float:
     breaks += [-b for b in breaks] + ([math.acos(-1 / r), -math.acos(-1 / r)] if r > 1 else [])
     breaks += [math.asin(-0.5 / r), -math.pi - math.asin(-0.5 / r)] if r > 0.5 else []
     edges = sorted({-math.pi, math.pi, *breaks})
-    return sum(integrate.quad(density, a, b)[0] for a, b in zip(edges[:-1], edges[1:], strict=True))  # noqa: RUF007
+    return sum(integrate.quad(density, a, b)[0] for a, b in itertools.pairwise(edges))
 
 
 # --- exact cases ---
