@@ -23,7 +23,7 @@ ESS_PER_CHAIN = 100
 FAILED_SHARE = 0.05
 GAP_LIMIT = 1.0  # in log likelihood; the solver's own error is far smaller where chains have arrived
 FAILED_MOVES = 0.3
-VARIANCE_LIMIT, EMPTY_LIMIT, STAY_LIMIT = 2.0, 0.95, 4.0
+VARIANCE_LIMIT, ZERO_LIMIT, EMPTY_LIMIT, STAY_LIMIT = 2.0, 0.2, 0.95, 4.0
 
 Row = Mapping[str, float]
 
@@ -143,6 +143,12 @@ def _advise_on_estimates(data: InferenceData) -> list[str]:
             f"The estimates of p(c) are noisy (variance of their logarithm {variance:.1f}; about 1 is best), so that "
             f"chains stand still: the draws are right, but few are effective. Take {much} points (--aux), or "
             "another law of points (option law)."
+        )
+    zero = findings["zero_estimates"]
+    if zero > ZERO_LIMIT:
+        found.append(
+            f"{zero:.0%} of the estimates of p(c) at the best draw are zero, as no point lies inside the prior's bounds: "
+            "give more points (--aux), or another law of points (option law)."
         )
     empty = counts["empty_points"] / max(1, counts["points"])
     if empty > EMPTY_LIMIT:
