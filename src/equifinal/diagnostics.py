@@ -147,8 +147,8 @@ def _advise_on_estimates(data: InferenceData) -> list[str]:
     zero = findings["zero_estimates"]
     if zero > ZERO_LIMIT:
         found.append(
-            f"{zero:.0%} of the estimates of p(c) at the best draw are zero, as no point lies inside the prior's bounds: "
-            "give more points (--aux), or another law of points (option law)."
+            f"{zero:.0%} of the estimates of p(c) at the best draw are zero, for no point lies inside the prior's "
+            "bounds: give more points (--aux), or another law of points (option law)."
         )
     empty = counts["empty_points"] / max(1, counts["points"])
     if empty > EMPTY_LIMIT:

@@ -501,7 +501,8 @@ def test_options_of_another_sampler_are_left_out() -> None:
 def test_options_without_a_sampler_are_for_the_usual_one() -> None:
     problem = loads(DECAY + "\n[sampling]\noptions = { target = 0.3 }\n")
     assert dict(run_settings(problem, {}).options) == {"target": 0.3}
-    assert dict(run_settings(problem, {"sampler": "random-walk"}).options) == {"target": 0.3}
+    assert dict(run_settings(problem, {"sampler": "auto"}).options) == {"target": 0.3}
+    assert dict(run_settings(problem, {"sampler": "random-walk"}).options) == {}
     assert dict(run_settings(problem, {"sampler": "pseudo-marginal"}).options) == {}
 
 
