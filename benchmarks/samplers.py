@@ -26,7 +26,7 @@ from equifinal.samplers import geometric
 from equifinal.samplers import geometric_kernel as kernel
 from equifinal.samplers.ground import equipment
 from equifinal.samplers.run import RunSettings, run
-from equifinal.samplers.search import prior_start
+from equifinal.samplers.search import search
 
 MICI = 51.0  # effective draws a second of mici's constrained Hamiltonian Monte Carlo on SI, its geometry fed by hand
 RUNS = {
@@ -85,7 +85,7 @@ def cost() -> None:
         problem = load(example_path(name))
         posterior, fibre = Posterior(problem), fibre_of(problem)
         rngs = [np.random.default_rng(i) for i in range(4)]
-        start = np.stack([prior_start(posterior, rng).position for rng in rngs])
+        start = np.stack([search(posterior, rng).position for rng in rngs])
         state = geometric.init(posterior, start, settings, fibre)
         for iteration in range(3000):
             state, _ = geometric.step(posterior, state, rngs, settings, iteration, 3000, fibre)
