@@ -22,7 +22,7 @@ from equifinal.samplers import geometric_kernel as kernel
 from equifinal.samplers.ground import equipment
 from equifinal.samplers.law import Moments
 from equifinal.samplers.run import RunSettings, run
-from equifinal.samplers.search import prior_start
+from equifinal.samplers.search import search
 
 LANES = 2000
 BATCH = 200  # values of c for which p_C is estimated at once
@@ -40,7 +40,7 @@ def seconds_of_moves(posterior: Posterior, fibre: Fibre, rng: np.random.Generato
     """For all moves along the fibre of an iteration, and how many steps each has."""
     settings = geometric.Settings()
     rngs = [np.random.default_rng(i) for i in range(4)]
-    start = np.stack([prior_start(posterior, rng).position for rng in rngs])
+    start = np.stack([search(posterior, rng).position for rng in rngs])
     state = geometric.init(posterior, start, settings, fibre)
     for iteration in range(3000):
         state, _ = geometric.step(posterior, state, rngs, settings, iteration, 3000, fibre)

@@ -19,7 +19,7 @@ import numpy as np
 from equifinal.errors import SamplingError
 from equifinal.io.files import replace_file
 
-FORMAT = 2
+FORMAT = 3
 
 
 @dataclass(frozen=True, eq=False)

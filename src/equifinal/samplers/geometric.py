@@ -18,9 +18,8 @@ Only the transition needs the likelihood. Each of the three leaves the posterior
     along u -> w, across w -> u':  alpha = min(1, pi(u') q(w|u') J(u) N(p') / (pi(u) q(u'|w) J(w) N(p)))
     across u -> w, along w -> u':  alpha = min(1, pi(u') q(u|w) J(w) N(p') / (pi(u) q(w|u) J(u') N(p))).
 
-In warm-up only, the size and number of RATTLE steps, Sigma and its scale are adapted. Its first half is a search from a
-far-off start: the likelihood is raised to a power that grows to one, and in every other iteration there is also a step
-of the adaptive random walk in u, which gets out of corners of the prior's support.
+Chains begin where `search` brought them from prior draws, with Sigma from a Gaussian fitted there. In warm-up only, the
+size and number of RATTLE steps, Sigma and its scale are adapted.
 
 Everything is computed in v = u/s, with s the prior's spread, so that coordinates are comparable. h(c) = asinh(c/c_0) is
 logarithmic for large |c|; where a combination is the parameter k itself, it is the coordinate u_k.
@@ -32,16 +31,17 @@ import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from equifinal.errors import DataError, SamplingError, did_you_mean
 from equifinal.fibre import Fibre
-from equifinal.posterior import Evaluation, Posterior
+from equifinal.posterior import Posterior
 from equifinal.samplers import geometric_kernel as kernel
 from equifinal.samplers import random_walk, rattle, root_swap
+from equifinal.samplers.first_covariance import first_covariance
 from equifinal.samplers.geometric_kernel import Transition, Weights
 from equifinal.samplers.ground import equipment, ground
 from equifinal.samplers.random_walk import FACTOR_EVERY, factorised, update_moments
@@ -54,8 +54,7 @@ COUNTS = (
 )
 WEIGHTS = Weights()
 FAILURES = 0.05  # share of moves along the fibre that may fail for the size of their steps
-WALK = random_walk.Settings()
-SEARCHES = False
+SEARCHES = True  # for a start, from prior draws
 WARMUP = 5000
 PAPER = {
     "kernel": "composite",
@@ -150,11 +149,6 @@ class State(NamedTuple):
     log_tangent: Array  # sd of transitions along the fibre, before log_scale
     mean: Array  # of h(c)
     covariance: Array
-    log_power: Array  # of the likelihood, at the beginning
-    walk_factor: Array  # of the random walk in u that searches in warm-up, as the rest
-    walk_log_scale: Array
-    walk_mean: Array
-    walk_covariance: Array
 
 
 Info = random_walk.Info  # ``accepted`` and ``acceptance`` are the transition's
@@ -176,7 +170,7 @@ def _steps(state: State, settings: Settings) -> tuple[Array, NDArray[np.int64]]:
 
 
 def init(posterior: Posterior, positions: Array, settings: Settings, fibre: Fibre | None = None) -> State:
-    """Chains at the given positions, with a first guess of the transitions from the prior."""
+    """Chains at the given positions, with a first guess of the transitions from where they are."""
     if fibre is None:
         raise SamplingError("the geometric sampler needs to know the fibres of the model: give it a Fibre")
     if fibre.dimension == 0:
@@ -186,30 +180,27 @@ def init(posterior: Posterior, positions: Array, settings: Settings, fibre: Fibr
             f"nothing to move along, and the geometric sampler makes {how} only",
             stacklevel=2,
         )
-    walk = random_walk.init(posterior, positions, WALK)
+    found = posterior.evaluate(positions)
     chains, q = len(positions), fibre.rank
-    spread = ground(fibre, settings.scaled).spread
+    widest = np.diag(ground(fibre, settings.scaled).spread)
     size = 0.25 if settings.step_size is None else settings.step_size
     length = size * (4 if settings.steps is None else settings.steps)
     state = State(
-        position=walk.position,
-        log_prior=walk.log_prior,
-        log_likelihood=walk.log_likelihood,
+        position=np.array(positions),
+        log_prior=found.log_prior,
+        log_likelihood=found.log_likelihood,
         log_step=np.full(chains, math.log(size)),
         log_length=np.full(chains, math.log(length)),
-        factor=np.tile(np.diag(spread), (chains, 1, 1)),
+        factor=np.tile(widest, (chains, 1, 1)),
         log_scale=np.full(chains, math.log(2.38 / math.sqrt(max(q, 1)))),
         log_tangent=np.zeros(chains),
         mean=np.zeros((chains, q)),
-        covariance=np.tile(np.diag(spread**2), (chains, 1, 1)),
-        log_power=-np.log(np.maximum(1.0, np.abs(walk.log_likelihood) / positions.shape[1])),
-        walk_factor=walk.factor,
-        walk_log_scale=walk.log_scale,
-        walk_mean=walk.mean,
-        walk_covariance=walk.covariance,
+        covariance=np.tile(widest**2, (chains, 1, 1)),
     )
-    if settings.transition == "paper":
+    if settings.transition == "paper" or q == 0:
         return state
+    covariance = first_covariance(posterior, positions, fibre)[:, :q, :q]
+    state = state._replace(covariance=covariance, factor=np.stack([factorised(s, widest) for s in covariance]))
     values, sizes = _locate(state, settings, fibre)
     return state._replace(mean=values, log_tangent=np.where(np.isfinite(sizes), sizes, 0.0))
 
@@ -234,41 +225,8 @@ def step(
 ) -> tuple[State, Info]:
     """One iteration of every chain; adapts while ``iteration < warmup``."""
     assert fibre is not None
-    if settings.transition == "learned" and iteration < warmup // 2:
-        power = np.exp(state.log_power * (1 - iteration / (warmup // 2)))
-        raised = state._replace(log_likelihood=state.log_likelihood * power)
-        moved, info = _advance(_Raised(posterior, power), raised, rngs, settings, iteration, warmup, fibre)
-        return moved._replace(log_likelihood=moved.log_likelihood / power), info
-    return _advance(posterior, state, rngs, settings, iteration, warmup, fibre)
-
-
-class _Raised:
-    """A posterior with its likelihood raised to a power, one a chain."""
-
-    def __init__(self, posterior: Posterior, power: Array):
-        self.posterior, self.power = posterior, power
-
-    def evaluate(self, u: Array) -> Evaluation:
-        found = self.posterior.evaluate(u)
-        return found._replace(log_likelihood=found.log_likelihood * self.power)
-
-
-def _advance(
-    posterior: Posterior | _Raised,
-    state: State,
-    rngs: Sequence[np.random.Generator],
-    settings: Settings,
-    iteration: int,
-    warmup: int,
-    fibre: Fibre,
-) -> tuple[State, Info]:
-    searched = None
-    if isinstance(posterior, _Raised) and iteration % 2:
-        state, searched = _search(posterior, state, rngs, iteration)
     moves = 0 if fibre.dimension == 0 else 1 if settings.kernel == "composite" else settings.fibre_moves
     moved, info, along = _iterate(posterior, state, rngs, settings, fibre, moves)
-    if searched is not None:
-        info = info._replace(solves=info.solves + searched.solves, failures=info.failures + searched.failures)
     if root_swap.due(fibre, iteration):
         swap = root_swap.swap(fibre, moved.position, moved.log_prior, rngs)
         moved = moved._replace(position=swap.position, log_prior=swap.log_prior)
@@ -282,7 +240,7 @@ def _advance(
 
 
 def _iterate(
-    posterior: Posterior | _Raised,
+    posterior: Posterior,
     state: State,
     rngs: Sequence[np.random.Generator],
     settings: Settings,
@@ -328,25 +286,6 @@ def _iterate(
 # --- warm-up ---
 
 
-def _search(
-    posterior: _Raised, state: State, rngs: Sequence[np.random.Generator], iteration: int
-) -> tuple[State, random_walk.Info]:
-    """A step of the adaptive random walk."""
-    own = [getattr(state, f"walk_{name}") for name in ("factor", "log_scale", "mean", "covariance")]
-    walk = random_walk.State(state.position, state.log_prior, state.log_likelihood, *own)
-    walk, info = random_walk.step(cast(Posterior, posterior), walk, rngs, WALK, iteration // 2, iteration)
-    moved = state._replace(
-        position=walk.position,
-        log_prior=walk.log_prior,
-        log_likelihood=walk.log_likelihood,
-        walk_factor=walk.factor,
-        walk_log_scale=walk.log_scale,
-        walk_mean=walk.mean,
-        walk_covariance=walk.covariance,
-    )
-    return moved, info
-
-
 def _gain(iteration: int) -> float:
     return 2.0 * (iteration + 1.0) ** -0.6
 
@@ -370,16 +309,11 @@ def _adapt_steps(state: State, along: Array, counts: NDArray[np.int64], settings
 def _adapt_transition(state: State, acceptance: Array, settings: Settings, iteration: int, fibre: Fibre) -> State:
     """The covariance of h(c) so far, with a scale for the target acceptance, as the random walk does it for u."""
     values, sizes = _locate(state, settings, fibre)
-    weight = (iteration + 2.0) ** -0.7
+    weight = 4.0 / (iteration + 20.0)  # a mean over the later part; even a first guess a hundred times too wide fades
     mean, covariance = update_moments(state.mean, state.covariance, values, weight)
     log_scale = state.log_scale + _gain(iteration) * (acceptance - settings.transition_target)
-    log_tangent = np.where(np.isfinite(sizes), state.log_tangent + weight * (sizes - state.log_tangent), sizes)
+    log_tangent = state.log_tangent + np.where(np.isfinite(sizes), weight * (sizes - state.log_tangent), 0.0)
     factor = state.factor
     if iteration >= 100 and iteration % FACTOR_EVERY == 0 and fibre.rank:
         factor = np.stack([factorised(c, old) for c, old in zip(covariance, state.factor, strict=True)])
-        if iteration == 100:  # the size of the steps goes on as it was when their shape first comes from the chain
-            change = [np.log(np.diagonal(f, axis1=1, axis2=2)).mean(axis=1) for f in (state.factor, factor)]
-            log_scale = log_scale + change[0] - change[1]
-            log_tangent = log_tangent - change[0] + change[1]
-    log_tangent = np.where(np.isfinite(log_tangent), log_tangent, state.log_tangent)
     return state._replace(mean=mean, covariance=covariance, log_scale=log_scale, log_tangent=log_tangent, factor=factor)

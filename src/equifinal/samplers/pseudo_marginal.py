@@ -41,10 +41,10 @@ from equifinal.prior import log_prior, to_theta
 from equifinal.samplers import random_walk
 from equifinal.samplers.combination_coordinates import combination_coordinates
 from equifinal.samplers.estimator import POINTS, ROOTS, Estimate, Estimator, EstimatorByC, choose, padded
+from equifinal.samplers.first_covariance import first_covariance
 from equifinal.samplers.law import Moments
 from equifinal.samplers.laws import LAWS
 from equifinal.samplers.random_walk import FACTOR_EVERY, factorised, propose, update_moments
-from equifinal.samplers.search import laplace
 
 Array = NDArray[np.float64]
 
@@ -178,7 +178,7 @@ Info = random_walk.Info
 
 
 def init(posterior: Posterior, positions: Array, settings: Settings, fibre: Fibre | None = None) -> State:
-    """Chains at the given positions, with a first guess of the proposal from the prior."""
+    """Chains at the given positions, with a first guess of the proposal from where they are."""
     if fibre is None:
         raise SamplingError("the pseudo-marginal sampler needs to know the fibres of the model: give it a Fibre")
     found = posterior.evaluate(positions)
@@ -186,7 +186,7 @@ def init(posterior: Posterior, positions: Array, settings: Settings, fibre: Fibr
     coordinates = combination_coordinates(fibre)
     theta = fibre.to_theta(positions)
     h = coordinates.forward(fibre.xi(theta))
-    covariance = _first_covariance(posterior, positions, fibre)
+    covariance = first_covariance(posterior, positions, fibre)
     state = State(
         position=np.array(positions),
         log_prior=found.log_prior,
@@ -201,15 +201,6 @@ def init(posterior: Posterior, positions: Array, settings: Settings, fibre: Fibr
         covariance=covariance,
     )
     return _surround(state, [np.random.default_rng(0) for _ in positions], settings, fibre)
-
-
-def _first_covariance(posterior: Posterior, positions: Array, fibre: Fibre) -> Array:
-    """Of (h(c), u), by linearising h(xi) where the posterior is nearly Gaussian."""
-    found = fibre.geometry_in_coordinates(positions)
-    across = np.nan_to_num(combination_coordinates(fibre).jacobian(found.values, found.jacobian))
-    both = np.concatenate([across, np.tile(np.eye(positions.shape[1]), (len(positions), 1, 1))], axis=1)
-    covariance, _ = laplace(posterior, positions)
-    return np.stack([rows @ s @ rows.T for rows, s in zip(both, covariance, strict=True)])
 
 
 def _surround(state: State, rngs: Sequence[np.random.Generator], settings: Settings, fibre: Fibre) -> State:
@@ -314,12 +305,12 @@ def _reconstruct(state: State, uniforms: Array, fibre: Fibre) -> State:
 def _adapt(state: State, acceptance: Array, settings: Settings, iteration: int) -> State:
     """The covariance of (h, u) so far, with a scale for the target acceptance, as the random walk does it for u."""
     q = state.h.shape[1]
-    weight = 2.0 / (iteration + 200.0)  # a mean over the later part, of which the first guess is a part
+    weight = min(0.5, 4.0 / (iteration + 20.0))  # a mean over the later part: a bad first guess is forgotten
     both = np.concatenate([state.h, state.position], axis=1)
     mean, covariance = update_moments(state.mean, state.covariance, both, weight)
     log_scale = state.log_scale + 2.0 * (iteration + 1.0) ** -0.6 * (acceptance - settings.target)
     factor = state.factor
-    if q and iteration >= 500 and iteration % FACTOR_EVERY == 0:
+    if q and iteration >= 100 and iteration % FACTOR_EVERY == 0:
         factor = np.stack([factorised(s[:q, :q], old) for s, old in zip(covariance, factor, strict=True)])
     return state._replace(mean=mean, covariance=covariance, log_scale=log_scale, factor=factor)
 
