@@ -23,8 +23,9 @@ def posterior(name: str) -> Posterior:
 
 
 def density(known: Posterior, u: np.ndarray) -> np.ndarray:
+    """What climbers climb: the posterior without flat priors; minus infinity outside the support."""
     found = known.evaluate(u)
-    return found.log_prior + found.log_likelihood
+    return np.where(np.isfinite(found.log_prior), searching._log_prior(u, known.table) + found.log_likelihood, -np.inf)
 
 
 # --- climbing ---
@@ -103,6 +104,15 @@ def test_modes_are_found_from_prior_draws(name: str) -> None:
         reached = density(known, start.position[None])[0]
         assert reached > best(name) - 3.0, (seed, reached, best(name))
         assert start.solves > 0
+
+
+def test_starts_are_spread_along_the_fibre() -> None:
+    known = posterior("si")
+    ends = known.to_theta(np.stack([search(known, np.random.default_rng(seed)).position for seed in range(6)]))
+    gamma = ends[:, 2]
+    assert np.ptp(gamma) > 0.2
+    growth = ends[:, 0] * 1e4 - gamma
+    assert np.ptp(growth) < 0.01
 
 
 def test_chains_search_by_themselves() -> None:

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from equifinal.fibre import Fibre
 from equifinal.posterior import Posterior
 from equifinal.samplers.combination_coordinates import combination_coordinates
+from equifinal.samplers.first_covariance import first_covariance
 from equifinal.samplers.search import climb, screen
-from equifinal.samplers.search import laplace as laplace_in_u
 
 Array = NDArray[np.float64]
 
@@ -50,29 +50,23 @@ def find_modes(
     starts = min(max(STARTS, STARTS_EACH * d), int(usable.sum()))
     at, solves, failures = found.position[best[:starts]], found.solves, found.failures
     density = found.log_density[best[:starts]]
+    arrived = np.zeros(len(at), bool)
     for steps, below in LEGS:
-        ends = climb(posterior, at, steps)
-        solves, failures = solves + ends.solves, failures + ends.failures
-        order = np.argsort(-ends.log_density, kind="stable")
-        order = order[ends.log_density[order] > ends.log_density.max() - below]
-        at, density = ends.position[order], ends.log_density[order]
-    covariance, spent = covariances(posterior, at, fibre)
-    solves += spent
+        if not arrived.all():
+            ends = climb(posterior, at[~arrived], steps)
+            solves, failures = solves + ends.solves, failures + ends.failures
+            at[~arrived], density[~arrived], arrived[~arrived] = ends.position, ends.log_density, ends.arrived
+        order = np.argsort(-density, kind="stable")
+        order = order[density[order] > density.max() - below]
+        at, density, arrived = at[order], density[order], arrived[order]
+    q = fibre.rank
+    covariance = first_covariance(posterior, at, fibre)[:, :q, :q]
+    covariance += 1e-10 * np.trace(covariance, axis1=1, axis2=2)[:, None, None] * np.eye(q) + 1e-14 * np.eye(q)
+    solves += len(at) * len(posterior.arms)
     h = combination_coordinates(fibre).forward(fibre.xi(fibre.to_theta(at)))
     chosen = _distinct(h, covariance)
     report(f"{starts} starts, {len(chosen)} mode{'s' * (len(chosen) > 1)}")
     return Modes(h[chosen], covariance[chosen], at[chosen], density[chosen], solves, failures)
-
-
-def covariances(posterior: Posterior, u: Array, fibre: Fibre) -> tuple[Array, int]:
-    """Of h(c) (n, q, q), by linearising h(xi) where the posterior is nearly Gaussian; and the solves it took."""
-    found = fibre.geometry_in_coordinates(u)
-    rows = np.nan_to_num(combination_coordinates(fibre).jacobian(found.values, found.jacobian))
-    covariance, solves = laplace_in_u(posterior, u)
-    q = fibre.rank
-    made = [r @ s @ r.T for r, s in zip(rows, covariance, strict=True)]
-    ridge = [1e-10 * np.trace(s) / max(q, 1) * np.eye(q) + 1e-14 * np.eye(q) for s in made]
-    return np.array([s + r for s, r in zip(made, ridge, strict=True)]).reshape(len(u), q, q), solves
 
 
 def _distinct(h: Array, covariance: Array) -> list[int]:

@@ -33,7 +33,7 @@ ROUNDS = (400, 800, 1600)  # draws of importance sampling
 MORE_ROUNDS = (2500, 4000, 6000)  # if these do not suffice
 COMPONENTS = 4
 DF, INFLATION = 8.0, 1.05  # degrees of freedom, and scale, of fitted components
-WIDE_SHARE, WIDE_SCALE, WIDE_DF = 0.05, 2.0, 4.0  # of the defensive component
+WIDE_SHARE, WIDE_SCALE, WIDE_DF = 0.1, 1.5, 4.0  # of the defensive component
 K_LIMIT, ACCEPTANCE_LIMIT = 0.5, 0.3
 
 

@@ -38,10 +38,11 @@ class Start(NamedTuple):
 
 
 class Climb(NamedTuple):
-    """Where climbers ended: positions (n, d), log density (n,), and the work it took."""
+    """Where climbers ended: positions (n, d), log density (n,), whether there is no way up; and the work it took."""
 
     position: Array
     log_density: Array
+    arrived: NDArray[np.bool_]
     solves: int
     failures: int
 
@@ -60,11 +61,14 @@ def search(posterior: Posterior, rng: np.random.Generator) -> Start:
     climbers = min(max(CLIMBERS, CLIMBERS_EACH * d), int(usable.sum()))
     best = np.argsort(-np.where(usable, found.log_density, -np.inf), kind="stable")
     at, solves, failures = found.position[best[:climbers]], found.solves, found.failures
+    density, arrived = found.log_density[best[:climbers]], np.zeros(climbers, bool)
     for steps in LEGS:
-        ends = climb(posterior, at, steps)
-        solves, failures = solves + ends.solves, failures + ends.failures
-        best = np.argsort(-ends.log_density, kind="stable")
-        at = ends.position[best[: max(LAST_CLIMBERS, len(at) // 2)]]
+        if not arrived.all():
+            ends = climb(posterior, at[~arrived], steps)
+            solves, failures = solves + ends.solves, failures + ends.failures
+            at[~arrived], density[~arrived], arrived[~arrived] = ends.position, ends.log_density, ends.arrived
+        best = np.argsort(-density, kind="stable")[: max(LAST_CLIMBERS, len(at) // 2)]
+        at, density, arrived = at[best], density[best], arrived[best]
     return Start(at[0], solves, failures)
 
 
@@ -78,7 +82,7 @@ def screen(posterior: Posterior, rng: np.random.Generator, number: int) -> Climb
         with np.errstate(invalid="ignore"):
             density = found.log_prior + found.log_likelihood
         if np.isfinite(density).any():
-            return Climb(u, density, solves, failures)
+            return Climb(u, density, np.zeros(number, bool), solves, failures)
     raise SamplingError(
         f"no starting point: none of {ROUNDS * number} prior draws has a finite posterior density ({failures} solves "
         "failed). Check that the priors allow the data (positive outputs for counts and lognormal noise), that the "
@@ -95,7 +99,7 @@ def climb(posterior: Posterior, u: Array, steps: int) -> Climb:
     damping = np.full(n, 1e-2)
     idle = np.zeros(n, int)
     for _ in range(steps):
-        going = np.flatnonzero((idle < 3) & (damping < 1e8) & np.isfinite(value))
+        going = np.flatnonzero(_going(idle, damping, value))
         if not len(going):
             break
         at, slope = u[going], gradient[going]
@@ -112,7 +116,11 @@ def climb(posterior: Posterior, u: Array, steps: int) -> Climb:
         good = going[better]
         u[good], value[good] = trial[better], there[0][better]
         gradient[good], hessian[good] = there[1][better], there[2][better]
-    return Climb(u, value, solves, failures)
+    return Climb(u, value, ~_going(idle, damping, value), solves, failures)
+
+
+def _going(idle: NDArray[np.int64], damping: Array, value: Array) -> NDArray[np.bool_]:
+    return (idle < 3) & (damping < 1e8) & np.isfinite(value)
 
 
 def laplace(posterior: Posterior, u: Array) -> tuple[Array, int]:
