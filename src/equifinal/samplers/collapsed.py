@@ -241,9 +241,6 @@ def _within_batch(
     end = source[:, -1]
     moved = end >= 0
     one = np.arange(chains)
-    with np.errstate(divide="ignore"):
-        log_sum = np.logaddexp(state.log_sum, np.logaddexp.reduce(log_ratio, axis=1))
-        log_squares = np.logaddexp(state.log_squares, np.logaddexp.reduce(2 * log_ratio, axis=1))
     return state._replace(
         position=block.position[:, -1],
         log_prior=block.log_prior[:, -1],
@@ -252,8 +249,8 @@ def _within_batch(
         theta=np.where(moved[:, None, None], theta[one, end], state.theta),
         log_weight=np.where(moved[:, None], log_weight[one, end], state.log_weight),
         proposals=state.proposals + length,
-        log_sum=log_sum,
-        log_squares=log_squares,
+        log_sum=_added(state.log_sum, log_ratio),
+        log_squares=_added(state.log_squares, 2 * log_ratio),
     ), block
 
 
@@ -271,6 +268,18 @@ def _metropolis(current, log_ratio, uniforms):
                 now, at = log_ratio[i, t], t
             source[i, t] = at
     return source, acceptance
+
+
+@compiled
+def _added(log_sum, log_terms):
+    """log of sums to which terms are added one by one, so that it does not matter how many come in one stroke."""
+    chains, length = log_terms.shape
+    total = log_sum.copy()
+    for i in range(chains):
+        for t in range(length):
+            larger, smaller = max(total[i], log_terms[i, t]), min(total[i], log_terms[i, t])
+            total[i] = larger + math.log1p(math.exp(smaller - larger)) if larger > -np.inf else -np.inf
+    return total
 
 
 @compiled

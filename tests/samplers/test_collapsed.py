@@ -1,0 +1,233 @@
+"""The collapsed sampler's place among executors and checkpoints, its gate, and the choice of a sampler."""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from dataclasses import replace
+from multiprocessing import get_context
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import integrate
+
+from equifinal.diagnostics import moves_in_words
+from equifinal.errors import DataError, SamplingError
+from equifinal.fibre import Fibre
+from equifinal.io.toml import loads
+from equifinal.posterior import Posterior
+from equifinal.problem_fibre import fibre_of, sampling_fibre
+from equifinal.result import run_settings, sample
+from equifinal.samplers import auto, collapsed, proposal
+from equifinal.samplers import run as running
+from equifinal.samplers.modes import find_modes
+from equifinal.samplers.run import RunSettings, run
+from tests.problems import DECAY, decay_log_likelihood, quick_problem
+from tests.samplers.test_geometric import TWO_STAGES, scaled
+from tests.samplers.test_run import assert_same, stop_after
+
+SETTINGS = RunSettings(sampler="collapsed", chains=3, draws=300, seed=7)
+TWO_MODES = '''
+[model]
+equations = """
+x' = -x
+x(0) = (a^2 - 1)^2
+"""
+outputs = ["x"]
+[parameters]
+a = { prior = "normal", mean = 0.1, sd = 1.5 }
+[noise]
+x = { family = "normal", sd = 0.05 }
+[data]
+time = [0, 0.5]
+x = [0.02, 0.0]
+'''
+
+
+def collapsed_run(settings: RunSettings = SETTINGS, **options) -> running.Draws:
+    posterior, fibre = scaled()
+    return run(posterior, settings, fibre=fibre, **options)
+
+
+@pytest.fixture(scope="module")
+def plain() -> running.Draws:
+    return collapsed_run()
+
+
+@pytest.mark.parametrize("kind", ["threads", "processes"])
+def test_executors_give_the_same_draws(plain: running.Draws, kind: str) -> None:
+    pool = ThreadPoolExecutor(2) if kind == "threads" else ProcessPoolExecutor(2, mp_context=get_context("spawn"))
+    with pool as executor:
+        assert_same(collapsed_run(executor=executor), plain)
+
+
+def test_the_length_of_segments_does_not_matter(plain: running.Draws, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(running, "SEGMENT_SECONDS", 1e-6)
+    assert_same(collapsed_run(), plain)
+
+
+def test_a_run_is_taken_up_where_it_stopped(
+    plain: running.Draws, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(running, "SEGMENT_SECONDS", 1e-6)
+    file = tmp_path / "checkpoint.npz"
+    assert collapsed_run(progress=stop_after(4), checkpoint=file).interrupted
+    whole = collapsed_run(checkpoint=file)
+    assert whole.resumed_at is not None
+    assert_same(whole, plain)
+    assert whole.findings == plain.findings
+
+
+def test_thinning_keeps_every_so_many(plain: running.Draws) -> None:
+    thin = collapsed_run(replace(SETTINGS, draws=100, thin=3))
+    np.testing.assert_array_equal(thin.theta, plain.theta[:, 2::3])
+    np.testing.assert_array_equal(thin.tally.solves, plain.tally.solves)
+
+
+def test_solves_are_counted(plain: running.Draws) -> None:
+    after = plain.tally.solves - plain.tally.warmup_solves
+    assert (after + plain.tally.counts[:, collapsed.COUNTS.index("saved_solves")] == 300).all()
+    assert plain.tally.warmup_solves[0] > sum(proposal.ROUNDS)
+    assert plain.tally.sampled.tolist() == [300] * 3
+
+
+def test_the_proposal_is_frozen() -> None:
+    posterior, fibre = scaled()
+    settings = collapsed.Settings()
+    plan = collapsed.prepare(posterior, settings, fibre, 1)
+    state = collapsed.init(posterior, plan, settings, fibre, [np.random.default_rng(i) for i in range(2)])
+    later, _ = collapsed.run_block(posterior, state, settings, 0, 200, fibre)
+    for name in ("share", "centre", "factor", "df", "mean", "covariance", "key", "number"):
+        np.testing.assert_array_equal(getattr(later, name), getattr(state, name))
+
+
+def test_the_marginal_likelihood_of_decay() -> None:
+    """Two parameters, by quadrature."""
+    data = sample(quick_problem(), seed=2, progress=False)
+    assert data.attrs["sampler"] == "collapsed"
+    normal = 1 / (1 - 0.022750131948179195)  # the prior of a is a normal cut at two standard deviations
+
+    def density(a: float, k: float) -> float:
+        prior = normal * np.exp(-0.5 * (a - 2) ** 2) / np.sqrt(2 * np.pi) / 1.9
+        return float(np.exp(decay_log_likelihood(np.array([[k, a]]))[0]) * prior)
+
+    exact = np.log(integrate.dblquad(density, 0.1, 2, 0, 5, epsrel=1e-6)[0])
+    found = json.loads(data.attrs["findings"])
+    assert found["log_evidence_error"] < 0.02
+    assert abs(found["log_evidence"] - exact) < 5 * found["log_evidence_error"]
+    assert any(line.startswith("log marginal likelihood: ") for line in moves_in_words(data))
+
+
+def test_two_modes_have_the_right_shares() -> None:
+    """a near 1 and near -1; the quantity a is itself the combination here, as each parameter stands for itself."""
+    problem = loads(TWO_MODES, name="modes")
+    posterior = Posterior(problem)
+    fibre = Fibre(["a"], problem.priors)
+    assert len(find_modes(posterior, fibre, np.random.default_rng(0)).h) == 2
+    data = sample(problem, sampler="collapsed", fibre=fibre, seed=1, draws=20_000, progress=False)
+    a = data.posterior["a"].values
+
+    def density(x: float) -> float:
+        y = (x * x - 1) ** 2
+        residual = np.array([0.02 - y, -y * np.exp(-0.5)]) / 0.05
+        return float(np.exp(-0.5 * residual @ residual - 0.5 * ((x - 0.1) / 1.5) ** 2))
+
+    above, below = (integrate.quad(density, *ends, points=(np.sign(ends[1]),))[0] for ends in ((0, 3), (-3, -0.0001)))
+    share = above / (above + below)
+    assert (a > 0).mean() == pytest.approx(share, abs=5 * np.sqrt(share * (1 - share) / 10_000))
+
+
+# --- the choice ---
+
+
+def choice(problem, fibre=None, **options) -> auto.Choice:
+    known = Posterior(problem)
+    settings = RunSettings(sampler="auto", options=options)
+    return auto.choose(known, settings, fibre or sampling_fibre(problem)[0])
+
+
+def test_identifiable_models_are_sampled_as_they_are() -> None:
+    fibre, note = sampling_fibre(quick_problem())
+    assert (fibre.dimension, fibre.chart.degree, fibre.names, note) == (0, 1, ("k", "a"), "")
+    made = choice(quick_problem())
+    assert made.settings.sampler == "collapsed"
+    assert made.reason.startswith("collapsed: one mode, and a proposal that fits (k-hat ")
+
+
+def test_an_analysis_that_does_not_end_is_no_obstacle(monkeypatch: pytest.MonkeyPatch) -> None:
+    from equifinal import problem_fibre
+    from equifinal.errors import IdentifiabilityError
+
+    def fails(*_, **__):
+        raise IdentifiabilityError("the analysis did not find all identifiable combinations")
+
+    monkeypatch.setattr(problem_fibre, "fibre_of", fails)
+    fibre, note = sampling_fibre(quick_problem())
+    assert fibre.dimension == 0
+    assert "sampled as they are" in note
+    data = sample(quick_problem(), draws=200, progress=False)
+    assert json.loads(data.attrs["notes"])[0] == note
+
+
+@pytest.mark.parametrize(
+    ("limit", "value", "sampler"),
+    [("K_LIMIT", -100.0, "pseudo-marginal"), ("ACCEPTANCE_LIMIT", 1.1, "pseudo-marginal")],
+)
+def test_a_refused_proposal_leads_to_another_sampler(
+    limit: str, value: float, sampler: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(proposal, limit, value)
+    monkeypatch.setattr(proposal, "MORE_ROUNDS", ())
+    problem = scaled()[0].problem
+    made = choice(problem, fibre_of(problem), aux=16)
+    assert made.plan is None
+    assert (made.settings.sampler, made.settings.options) == (sampler, {"aux": 16})
+    assert made.settings.warmup == 5000
+    assert made.reason.startswith(f"{sampler}: no proposal was found that fits the posterior")
+
+
+def test_estimates_that_are_too_noisy_lead_along_fibres(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(proposal, "TOO_NOISY", -1.0)
+    monkeypatch.setattr(auto, "TOO_NOISY", -1.0)
+    problem = scaled()[0].problem
+    made = choice(problem, fibre_of(problem))
+    assert made.settings.sampler == "geometric"
+    assert "cannot be estimated well" in made.reason
+
+
+def test_folds_lead_to_swaps_in_theta(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(proposal, "K_LIMIT", -100.0)
+    monkeypatch.setattr(proposal, "MORE_ROUNDS", ())
+    problem = loads(TWO_STAGES, name="stages")
+    fibre = fibre_of(problem)
+    assert (fibre.dimension, fibre.chart.degree) == (0, 2)
+    made = choice(problem, fibre)
+    assert made.settings.sampler == "geometric"
+    assert "fold" in made.reason
+
+
+def test_the_user_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    data = sample(quick_problem(), draws=100)
+    said = capsys.readouterr().err
+    for text in ("screening 500 prior draws", "10 starts, 1 mode", "proposal k-hat", "collapsed: one mode"):
+        assert text in said
+    assert json.loads(data.attrs["notes"])[-1].startswith("collapsed: one mode")
+
+
+def test_settings() -> None:
+    assert run_settings(quick_problem(), {}).sampler == "auto"
+    assert RunSettings(sampler="collapsed").warmup == collapsed.WARMUP
+    assert RunSettings(sampler="collapsed", warmup=7).warmup == 7
+    with pytest.raises(DataError, match="'aux' must be a whole number"):
+        RunSettings(sampler="collapsed", options={"aux": 0})
+    with pytest.raises(DataError, match="'law' must be"):
+        RunSettings(sampler="collapsed", options={"law": "gauss"})
+    with pytest.raises(DataError, match="one partition for all c"):
+        RunSettings(sampler="collapsed", options={"partition": "by c"})
+
+
+def test_priors_that_exclude_the_data() -> None:
+    text = DECAY.replace('family = "normal", sd = 0.2', 'family = "lognormal", sdlog = 1').replace("y = x", "y = 0 - x")
+    with pytest.raises(SamplingError, match="no starting point"):
+        sample(loads(text), sampler="collapsed", progress=False)
