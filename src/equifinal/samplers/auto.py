@@ -11,7 +11,7 @@ from equifinal.fibre import Fibre
 from equifinal.posterior import Posterior
 from equifinal.samplers import collapsed
 from equifinal.samplers.proposal import TOO_NOISY, Plan
-from equifinal.samplers.run import RunSettings
+from equifinal.samplers.settings import RunSettings
 
 Settings = collapsed.Settings
 WARMUP = None  # it depends on what is chosen

@@ -8,138 +8,33 @@ are grouped, changes nothing in the draws: every chain has its own generator, sp
 
 from __future__ import annotations
 
-import copy
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
-from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from equifinal.errors import DataError, EquifinalError, SamplingError, did_you_mean
+from equifinal.errors import DataError, EquifinalError, SamplingError
 from equifinal.posterior import Posterior
 from equifinal.samplers.checkpoint import Checkpoint, Saved
 from equifinal.samplers.parcel import Parcel
 from equifinal.samplers.search import prior_start, search
+from equifinal.samplers.segment import Chunk, Segment, Tally, advance
+from equifinal.samplers.settings import RunSettings, sampler_module
 
 if TYPE_CHECKING:
     from equifinal.fibre import Fibre
 
 Array = NDArray[np.float64]
 
-# modules, each imported when first asked for
-SAMPLERS = {
-    "auto": "auto",
-    "collapsed": "collapsed",
-    "pseudo-marginal": "pseudo_marginal",
-    "geometric": "geometric",
-    "random-walk": "random_walk",
-}
 SEGMENT_SECONDS = 0.2  # long enough to hide the cost of handing work over, short enough for a lively progress bar
 CHECKPOINT_SECONDS = 5.0
-MAX_DRAWS = 10**9
-
-
-def sampler_module(name: str) -> ModuleType:
-    return import_module(f"equifinal.samplers.{SAMPLERS[name]}")
-
-
-@dataclass(frozen=True)
-class RunSettings:
-    """What determines the draws, besides the posterior.
-
-    Attributes
-    ----------
-    sampler
-        Name of the sampler.
-    chains, warmup, draws, thin
-        Chains; iterations thrown away while the sampler adapts; iterations kept for each chain, and every how many
-        iterations one is kept (so that a chain runs warmup + draws * thin iterations).
-    seed
-        A whole number; the same seed gives the same draws.
-    options
-        Settings of the sampler itself.
-    """
-
-    sampler: str = "random-walk"
-    chains: int = 4
-    warmup: int = None  # type: ignore[assignment]  # as many as the sampler needs
-    draws: int = 10_000
-    thin: int = 1
-    seed: int = 0
-    options: Mapping[str, Any] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        if self.sampler not in SAMPLERS:
-            hint = did_you_mean(str(self.sampler), SAMPLERS)
-            raise DataError(f"unknown sampler '{self.sampler}'{hint} (known: {', '.join(SAMPLERS)})")
-        if self.warmup is None:
-            object.__setattr__(self, "warmup", sampler_module(self.sampler).WARMUP)
-        whole = {"chains": 1, "warmup": 0, "draws": 1, "thin": 1, "seed": 0}
-        if self.warmup is None:  # not known before a sampler is chosen
-            del whole["warmup"]
-        for name, least in whole.items():
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not least <= value < 2**63:
-                raise DataError(f"sampling setting '{name}' must be a whole number of at least {least}, not {value!r}")
-            object.__setattr__(self, name, int(value))
-        if self.chains * self.draws > MAX_DRAWS:
-            raise DataError(f"{self.chains} chains of {self.draws} draws cannot be kept; thin them with 'thin'")
-        self.sampler_settings()
-
-    def sampler_settings(self) -> Any:
-        fields = sampler_module(self.sampler).Settings.__dataclass_fields__
-        for name in self.options:
-            if name not in fields:
-                hint = did_you_mean(name, fields)
-                raise DataError(f"sampler '{self.sampler}' has no option '{name}'{hint} (it has: {', '.join(fields)})")
-        return sampler_module(self.sampler).Settings(**self.options)
-
-    @property
-    def iterations(self) -> int:
-        return self.warmup + self.draws * self.thin
-
-
-class Chunk(NamedTuple):
-    """What some iterations of some chains gave. First axis the chain, second the draw."""
-
-    position: Array
-    log_prior: Array
-    log_likelihood: Array
-    acceptance: Array
-
-    @staticmethod
-    def join(chunks: Sequence[Chunk], axis: int) -> Chunk:
-        return Chunk(*(np.concatenate(parts, axis=axis) for parts in zip(*chunks, strict=True)))
-
-
-class Tally(NamedTuple):
-    """A number a chain: ODE solves and failures, the search for a start included; accepted and all iterations after
-    warm-up; solves before its end; and what else the sampler counts after it, a column a name."""
-
-    solves: NDArray[np.int64]
-    failures: NDArray[np.int64]
-    accepted: NDArray[np.int64]
-    sampled: NDArray[np.int64]
-    warmup_solves: NDArray[np.int64]
-    counts: NDArray[np.int64]
-
-    def plus(self, other: Tally) -> Tally:
-        return Tally(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
-
-
-class Segment(NamedTuple):
-    state: Any
-    rngs: list[np.random.Generator]
-    chunk: Chunk
-    tally: Tally
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,81 +73,6 @@ class Update:
     acceptance: float
     solves: int
     failures: int
-
-
-def advance(
-    posterior: Posterior,
-    settings: RunSettings,
-    state: Any,
-    rngs: list[np.random.Generator],
-    iteration: int,
-    count: int,
-    parcel: Parcel[Fibre | None],
-) -> Segment:
-    """Run ``count`` iterations from ``iteration`` on for all chains of ``state``."""
-    sampler, options, fibre = sampler_module(settings.sampler), settings.sampler_settings(), parcel.content
-    if hasattr(sampler, "run_block"):
-        return _advance_block(posterior, settings, state, rngs, iteration, count, fibre)
-    rngs = [copy.deepcopy(rng) for rng in rngs]  # an interrupted segment must leave no trace
-    chains = len(rngs)
-    kept: list[tuple[Any, Array]] = []
-    solves, failures, accepted, sampled, warm = (np.zeros(chains, np.int64) for _ in range(5))
-    counts = np.zeros((chains, len(sampler.COUNTS)), np.int64)
-    for now in range(iteration, iteration + count):
-        state, info = sampler.step(posterior, state, rngs, options, now, settings.warmup, fibre)
-        solves += info.solves
-        failures += info.failures
-        if now < settings.warmup:
-            warm += info.solves
-            continue
-        accepted += info.accepted
-        counts += info.counts
-        sampled += 1
-        if (now - settings.warmup + 1) % settings.thin == 0:
-            kept.append((state, info.acceptance))
-    d = posterior.dimension
-    chunk = Chunk(
-        position=np.stack([s.position for s, _ in kept], axis=1) if kept else np.empty((chains, 0, d)),
-        log_prior=np.stack([s.log_prior for s, _ in kept], axis=1) if kept else np.empty((chains, 0)),
-        log_likelihood=np.stack([s.log_likelihood for s, _ in kept], axis=1) if kept else np.empty((chains, 0)),
-        acceptance=np.stack([a for _, a in kept], axis=1) if kept else np.empty((chains, 0)),
-    )
-    return Segment(state, rngs, chunk, Tally(solves, failures, accepted, sampled, warm, counts))
-
-
-def _advance_block(
-    posterior: Posterior,
-    settings: RunSettings,
-    state: Any,
-    rngs: list[np.random.Generator],
-    iteration: int,
-    count: int,
-    fibre: Fibre | None,
-) -> Segment:
-    """The same for samplers that make many iterations in one stroke."""
-    sampler, chains, d = sampler_module(settings.sampler), len(rngs), posterior.dimension
-    nothing = np.zeros((chains, 0))
-    chunk = Chunk(np.empty((chains, 0, d)), nothing, nothing, nothing)
-    zeros = np.zeros(chains, np.int64)
-    if count == 0:
-        counts = np.zeros((chains, len(sampler.COUNTS)), np.int64)
-        return Segment(state, rngs, chunk, Tally(zeros, zeros, zeros, zeros, zeros, counts))
-    state, block = sampler.run_block(posterior, state, settings.sampler_settings(), iteration, count, fibre)
-    now = np.arange(iteration, iteration + count)
-    after = now >= settings.warmup
-    kept = after & ((now - settings.warmup + 1) % settings.thin == 0)
-    tally = Tally(
-        solves=block.solves.sum(axis=1),
-        failures=block.failures.sum(axis=1),
-        accepted=block.accepted[:, after].sum(axis=1),
-        sampled=np.full(chains, int(after.sum())),
-        warmup_solves=block.solves[:, ~after].sum(axis=1),
-        counts=block.counts[:, after].sum(axis=1),
-    )
-    chunk = Chunk(
-        *(part[:, kept] for part in (block.position, block.log_prior, block.log_likelihood, block.acceptance))
-    )
-    return Segment(state, rngs, chunk, tally)
 
 
 def spawn_generators(seed: int, chains: int) -> list[np.random.Generator]:
