@@ -104,7 +104,7 @@ def prepare(
 ) -> Plan:
     """Find the posterior from prior draws, and a proposal for it."""
     numbers = POINTS if settings.aux is None else (settings.aux,)
-    tools = [_tool(fibre, settings, number) for number in numbers]
+    tools = (_tool(fibre, settings, number) for number in numbers)
     return proposal.prepare(posterior, fibre, tools, np.random.default_rng([seed, 7]), report)
 
 

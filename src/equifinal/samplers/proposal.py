@@ -8,7 +8,7 @@ Journal of Statistics 39). A wide component is always added, so that no part of 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -95,7 +95,7 @@ def evaluate(
 def prepare(
     posterior: Posterior,
     fibre: Fibre,
-    tools: Sequence[Tool],
+    tools: Iterable[Tool],
     rng: np.random.Generator,
     report: Callable[[str], None] = lambda text: None,
 ) -> Plan:
@@ -143,7 +143,7 @@ def _moments_at(modes: Modes, fibre: Fibre) -> Moments:
 
 
 def _enough_points(
-    modes: Modes, tools: Sequence[Tool], fibre: Fibre, moments: Moments, rng: np.random.Generator, trials: int = 100
+    modes: Modes, tools: Iterable[Tool], fibre: Fibre, moments: Moments, rng: np.random.Generator, trials: int = 100
 ) -> tuple[Tool, float]:
     """As few points as make log hat p_C nearly free of noise at the highest mode; and its variance."""
     c, _ = combination_coordinates(fibre).backward(modes.h[:1])

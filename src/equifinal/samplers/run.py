@@ -168,6 +168,10 @@ def _begin(
     if hasattr(sampler, "prepare"):  # once for all chains; the first of them is charged with it
         if plan is None:
             plan = sampler.prepare(posterior, options, fibre, settings.seed, report)
+            if plan.refusal:
+                warnings.warn(
+                    f"{plan.refusal}: chains may stand still for long; sampler 'auto' chooses another one", stacklevel=2
+                )
         first = np.arange(settings.chains) == 0
         state, solves, failures = (
             sampler.init(posterior, plan, options, fibre, rngs),
