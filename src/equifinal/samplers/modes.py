@@ -85,9 +85,11 @@ def find_modes(
     return modes
 
 
-def find_more_modes(posterior: Posterior, fibre: Fibre, rng: np.random.Generator, known: Modes) -> Modes:
+def find_more_modes(
+    posterior: Posterior, fibre: Fibre, rng: np.random.Generator, known: Modes, number: int = NUMBER
+) -> Modes:
     """The known modes, and those that climbers from tempered particles end in."""
-    found = temper(posterior, rng)
+    found = temper(posterior, rng, number)
     best = np.argsort(-found.log_density, kind="stable")
     h = _h(fibre, found.position[best])
     # each particle is a draw of the posterior, or nearly: good enough for a start

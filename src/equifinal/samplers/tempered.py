@@ -14,8 +14,8 @@ so that each half leaves its law as it is, given the other. Differences of parti
 several modes many of them are as short as one mode is wide; the covariance of all particles knows neither. Most steps g
 are spread from a tenth of 2.38/sqrt(2 d) to all of it, which suits curved ridges; one of ten is 1, from mode to mode.
 
-A mode of small basin keeps its share on the way, so particles find what climbers from the best prior draws miss. They
-cost 20 to 100 solves each; before that becomes more than `MOST` for each experiment they stop at a lower power, which
+Each mode keeps its share of pi_b on the way, so particles may find what climbers from the best prior draws miss: unless
+that share is at some power below that of a few particles. They cost 20 to 100 solves each; before that becomes more than `MOST` for each experiment they stop at a lower power, which
 is good enough for starts.
 """
 
