@@ -15,8 +15,8 @@ several modes many of them are as short as one mode is wide; the covariance of a
 are spread from a tenth of 2.38/sqrt(2 d) to all of it, which suits curved ridges; one of ten is 1, from mode to mode.
 
 Each mode keeps its share of pi_b on the way, so particles may find what climbers from the best prior draws miss: unless
-that share is at some power below that of a few particles. They cost 20 to 100 solves each; before that becomes more than `MOST` for each experiment they stop at a lower power, which
-is good enough for starts.
+that share is at some power below that of a few particles. They cost 20 to 100 solves each; before that becomes more
+than `MOST` for each experiment they stop at a lower power, which is good enough for starts.
 """
 
 from __future__ import annotations
