@@ -26,6 +26,7 @@ from equifinal.samplers.run import RunSettings, run
 from tests.problems import DECAY, decay_log_likelihood, quick_problem
 from tests.samplers.test_geometric import TWO_STAGES, scaled
 from tests.samplers.test_run import assert_same, stop_after
+from tests.samplers.test_tempered import hidden
 
 SETTINGS = RunSettings(sampler="collapsed", chains=3, draws=300, seed=7)
 TWO_MODES = '''
@@ -136,6 +137,53 @@ def test_two_modes_have_the_right_shares() -> None:
     above, below = (integrate.quad(density, *ends, points=(np.sign(ends[1]),))[0] for ends in ((0, 3), (-3, -0.0001)))
     share = above / (above + below)
     assert (a > 0).mean() == pytest.approx(share, abs=5 * np.sqrt(share * (1 - share) / 10_000))
+
+
+def test_a_narrow_mode_has_the_right_share() -> None:
+    """A broad mode and one a twentieth as wide, both found; shares by quadrature."""
+    posterior, fibre = hidden()
+    plan = next(p for s in range(20) if (p := collapsed.prepare(posterior, collapsed.Settings(), fibre, s)).modes == 2)
+    assert not plan.refusal
+    settings = RunSettings(sampler="collapsed", chains=4, draws=5000, seed=3)
+    theta = run(posterior, settings, fibre=fibre, plan=plan).theta.reshape(-1, 2)
+
+    def density(q: float, p: float) -> float:
+        broad = (p - 2) ** 4 / ((p - 2) ** 4 + (p + 2) ** 4)
+        x, v, z = (p + 2) / 0.6 * broad, (p - 2) / 0.03 * (1 - broad), 3.85 * broad
+        y = q / 0.6 * broad + q / 0.03 * (1 - broad)
+        return float(np.exp(-0.5 * (x * x + v * v + y * y + z * z)))
+
+    def mass(left: float, right: float, reach: float) -> float:
+        return float(integrate.dblquad(density, left, right, -reach, reach, epsabs=1e-9, epsrel=1e-6)[0])
+
+    narrow, broad = mass(1.7, 2.3, 0.3), mass(-4, 1.7, 4)
+    share = narrow / (narrow + broad)
+    assert (theta[:, 0] > 1.7).mean() == pytest.approx(share, abs=5 * np.sqrt(share * (1 - share) / 5000))
+
+
+def test_particles_are_tried_before_giving_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One of two modes is withheld, and the gate refuses whatever it is shown."""
+
+    def one_mode(*arguments):
+        found = find_modes(*arguments)
+        withheld = {name: getattr(found, name)[:1] for name in ("h", "covariance", "position", "log_density")}
+        return found._replace(tempered=False, **withheld)
+
+    monkeypatch.setattr(proposal, "find_modes", one_mode)
+    monkeypatch.setattr(proposal, "K_LIMIT", -100.0)
+    monkeypatch.setattr(proposal, "MORE_ROUNDS", ())
+    problem = loads(TWO_MODES, name="modes")
+    said: list[str] = []
+    settings = RunSettings(sampler="auto")
+    made = auto.choose(Posterior(problem), settings, Fibre(["a"], problem.priors), said.append)
+    at = said.index("no proposal fits: 500 tempered particles")
+    rounds = ["proposal k-hat" in line for line in said]
+    assert said[at + 1] == "2 modes"
+    assert rounds[at - 3 :] == [True] * 3 + [False] * 2 + [True] * 3
+    assert made.settings.sampler == "pseudo-marginal"
+    plan = collapsed.prepare(Posterior(problem), collapsed.Settings(), Fibre(["a"], problem.priors), 0)
+    assert plan.modes == 2
+    assert plan.solves > 2 * sum(proposal.ROUNDS) + 10 * 500
 
 
 # --- the choice ---

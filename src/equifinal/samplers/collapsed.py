@@ -3,7 +3,7 @@ r"""The collapsed sampler: nearly independent draws of the combinations c, with 
 The posterior of h(c) is l(c) p_C(c) |dc/dh|, of low dimension and identifiable, and `estimator` gives p_C nearly
 without noise. So a law q can be fitted to it:
 
-1. modes, from prior draws by screening and Levenberg-Marquardt (`modes`);
+1. modes, from prior draws by screening and Levenberg-Marquardt (`modes`), if need be from `tempered` particles too;
 2. a Student t law at each; rounds of importance sampling, after each of which a mixture of t laws is fitted to all
    draws so far; a wide component is added, and q is frozen (`proposal`).
 

@@ -2,7 +2,7 @@
 
 Prior draws are screened. The best of them, and good ones that are far from these, are taken uphill in theta (see
 `search`), and their ends are looked at as values of h(c): parameters that the data cannot tell apart end in one and the
-same c, however far apart they are.
+same c, however far apart they are. Where these climbers disagree or fail, others start from tempered particles.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from equifinal.posterior import Posterior
 from equifinal.samplers.combination_coordinates import combination_coordinates
 from equifinal.samplers.first_covariance import first_covariance
 from equifinal.samplers.search import climb, screen
+from equifinal.samplers.tempered import NUMBER, temper
 
 Array = NDArray[np.float64]
 
@@ -26,15 +27,34 @@ STARTS, STARTS_EACH = 10, 2
 LEGS = ((30, 60.0), (60, 30.0), (120, 15.0))  # steps, and how far below the best, in log density, a climber goes on
 GOOD = 10  # every tenth prior draw is good enough for a start
 SAME_MODE = 3.0  # standard deviations, in each direction
+HIGHER = 1.0  # log density: how much a mode has to be above the others to be news
 
 
 class Modes(NamedTuple):
-    """Modes, the best first: h(c) (k, q), covariance there (k, q, q), position u (k, d), log density in u (k,)."""
+    """Modes, the best first: h(c) (k, q), covariance there (k, q, q), position u (k, d), log density in u (k,).
+
+    ``tempered`` says whether particles were asked; ``solves`` and ``failures`` are the work that this search took.
+    """
 
     h: Array
     covariance: Array
     position: Array
     log_density: Array
+    tempered: bool
+    solves: int
+    failures: int
+
+    @property
+    def in_words(self) -> str:
+        return "1 mode" if len(self.h) == 1 else f"{len(self.h)} modes"
+
+
+class _Ends(NamedTuple):
+    """Where climbers ended, the best first, without those far below; and whether they failed."""
+
+    position: Array
+    log_density: Array
+    failed: bool
     solves: int
     failures: int
 
@@ -42,42 +62,93 @@ class Modes(NamedTuple):
 def find_modes(
     posterior: Posterior, fibre: Fibre, rng: np.random.Generator, report: Callable[[str], None] = lambda text: None
 ) -> Modes:
-    """Every mode that climbers from the best prior draws end in, down to 15 log units below the highest."""
-    d = posterior.dimension
-    number = max(SCREENED, SCREENED_EACH * d)
+    """Every mode that climbers from the best prior draws end in, down to 15 log units below the highest.
+
+    If there are several of them, or most climbers fail, also those that climbers from tempered particles end in.
+    """
+    number = max(SCREENED, SCREENED_EACH * posterior.dimension)
     report(f"screening {number} prior draws")
     found = screen(posterior, rng, number)
     usable = np.isfinite(found.log_density)
     best = np.argsort(-np.where(usable, found.log_density, -np.inf), kind="stable")[: int(usable.sum())]
-    coordinates = combination_coordinates(fibre)
-    h = coordinates.forward(fibre.xi(fibre.to_theta(found.position[best]))) / coordinates.spread
-    best = best[_good_and_far_apart(h, min(max(STARTS, STARTS_EACH * d), len(best)))]
-    starts = len(best)
-    at, solves, failures = found.position[best], found.solves, found.failures
-    density = found.log_density[best]
-    arrived = np.zeros(len(at), bool)
+    h = _h(fibre, found.position[best]) / combination_coordinates(fibre).spread
+    best = best[_good_and_far_apart(h, _starts(posterior, len(best)), len(best) // GOOD)]
+    ends = _climbed(posterior, found.position[best], found.log_density[best])
+    modes = _modes(posterior, fibre, ends)
+    modes = modes._replace(solves=modes.solves + found.solves, failures=modes.failures + found.failures)
+    report(f"{len(best)} starts, {modes.in_words}")
+    if ends.failed or len(modes.h) > 1:
+        report(f"starts {'fail' if ends.failed else 'disagree'}: {NUMBER} tempered particles")
+        more = find_more_modes(posterior, fibre, rng, modes)
+        modes = more._replace(solves=modes.solves + more.solves, failures=modes.failures + more.failures)
+        report(modes.in_words)
+    return modes
+
+
+def find_more_modes(
+    posterior: Posterior, fibre: Fibre, rng: np.random.Generator, known: Modes, number: int = NUMBER
+) -> Modes:
+    """The known modes, and those that climbers from tempered particles end in."""
+    found = temper(posterior, rng, number)
+    best = np.argsort(-found.log_density, kind="stable")
+    h = _h(fibre, found.position[best])
+    # each particle is a draw of the posterior, or nearly: good enough for a start
+    best = best[_good_and_far_apart(h / (np.std(h, axis=0) + 1e-300), _starts(posterior, len(best)), len(best))]
+    modes = _modes(posterior, fibre, _climbed(posterior, found.position[best], found.log_density[best]), known)
+    solves, failures = modes.solves + found.solves, modes.failures + found.failures
+    return modes._replace(tempered=True, solves=solves, failures=failures)
+
+
+def news(modes: Modes, known: Modes) -> bool:
+    """Whether there are more modes than were known, or a higher one."""
+    return len(modes.h) > len(known.h) or modes.log_density[0] > known.log_density[0] + HIGHER
+
+
+def _starts(posterior: Posterior, most: int) -> int:
+    return min(max(STARTS, STARTS_EACH * posterior.dimension), most)
+
+
+def _h(fibre: Fibre, u: Array) -> Array:
+    return combination_coordinates(fibre).forward(fibre.xi(fibre.to_theta(u)))
+
+
+def _climbed(posterior: Posterior, at: Array, density: Array) -> _Ends:
+    """Climbs in legs; after each, climbers far below the best are given up."""
+    starts, solves, failures = len(at), 0, 0
+    arrived = np.zeros(starts, bool)
+    near = starts
     for steps, below in LEGS:
         if not arrived.all():
             ends = climb(posterior, at[~arrived], steps)
             solves, failures = solves + ends.solves, failures + ends.failures
             at[~arrived], density[~arrived], arrived[~arrived] = ends.position, ends.log_density, ends.arrived
+        near = min(near, int(np.sum(density > density.max() - LEGS[0][1])))
         order = np.argsort(-density, kind="stable")
         order = order[density[order] > density.max() - below]
         at, density, arrived = at[order], density[order], arrived[order]
-    q = fibre.rank
+    return _Ends(at, density, 2 * near < starts or not arrived.any(), solves, failures)
+
+
+def _modes(posterior: Posterior, fibre: Fibre, ends: _Ends, known: Modes | None = None) -> Modes:
+    """Ends that differ in c, with the covariance at each; and known modes."""
+    q, at, density = fibre.rank, ends.position, ends.log_density
     covariance = first_covariance(posterior, at, fibre)[:, :q, :q]
     covariance += 1e-10 * np.trace(covariance, axis1=1, axis2=2)[:, None, None] * np.eye(q) + 1e-14 * np.eye(q)
-    solves += len(at) * len(posterior.arms)
-    h = coordinates.forward(fibre.xi(fibre.to_theta(at)))
-    chosen = _distinct(h, covariance)
-    report(f"{starts} starts, {len(chosen)} mode{'s' * (len(chosen) > 1)}")
-    return Modes(h[chosen], covariance[chosen], at[chosen], density[chosen], solves, failures)
+    solves = ends.solves + len(at) * len(posterior.arms)
+    h = _h(fibre, at)
+    if known is not None:
+        h, covariance = np.concatenate([known.h, h]), np.concatenate([known.covariance, covariance])
+        at, density = np.concatenate([known.position, at]), np.concatenate([known.log_density, density])
+    order = np.argsort(-density, kind="stable")
+    order = order[density[order] > density.max() - LEGS[-1][1]]
+    chosen = order[_distinct(h[order], covariance[order])]
+    return Modes(h[chosen], covariance[chosen], at[chosen], density[chosen], False, solves, ends.failures)
 
 
-def _good_and_far_apart(h: Array, number: int) -> list[int]:
+def _good_and_far_apart(h: Array, number: int, good: int) -> list[int]:
     """Of points in order of density: half of the number from the top; the others far from all before, still good."""
     chosen = list(range((number + 1) // 2))
-    pool = np.arange(min(len(h), max(number, len(h) // GOOD)))
+    pool = np.arange(min(len(h), max(number, good)))
     with np.errstate(invalid="ignore"):
         apart = np.nan_to_num(np.min(np.linalg.norm(h[pool, None] - h[None, chosen], axis=2), axis=1), posinf=0.0)
     while len(chosen) < number:

@@ -22,8 +22,9 @@ from equifinal.samplers.combination_coordinates import combination_coordinates
 from equifinal.samplers.estimator import Estimate, Estimator, EstimatorByC, choose
 from equifinal.samplers.law import Moments
 from equifinal.samplers.mixture import Mixture
-from equifinal.samplers.modes import Modes, find_modes
+from equifinal.samplers.modes import Modes, find_modes, find_more_modes, news
 from equifinal.samplers.pareto import k_hat
+from equifinal.samplers.tempered import NUMBER
 
 Array = NDArray[np.float64]
 Tool = Estimator | EstimatorByC
@@ -107,30 +108,17 @@ def prepare(
         Estimators of p_C with more and more points; the first is taken that is good enough.
     """
     modes = find_modes(posterior, fibre, rng, report)
-    moments = _moments_at(modes, fibre)
-    tool, noise = _enough_points(modes, tools, fibre, moments, rng)
-    search = _Importance(posterior, fibre, tool, moments, modes, rng)
-    mixture = _laplace(modes)
-    for size in (*ROUNDS, *MORE_ROUNDS):
-        mixture = search.improve(mixture, size)
-        fit = search.judge()
-        report(f"proposal k-hat {fit[0]:.2f}, acceptance {fit[1]:.0%}")
-        if len(search.sizes) >= len(ROUNDS) and fit[0] < K_LIMIT and fit[1] >= ACCEPTANCE_LIMIT:
-            break
-    x, weights = search.weighted()
-    return Plan(
-        mixture=_defended(mixture),
-        number=tool.number,
-        start=x,
-        weights=weights,
-        moments=search.moments,
-        k_hat=fit[0],
-        acceptance=fit[1],
-        noise=noise,
-        modes=len(modes.h),
-        solves=modes.solves + search.solves,
-        failures=modes.failures + search.failures,
-    )
+    search = _Importance(posterior, fibre, tools, modes, rng, modes.solves, modes.failures)
+    if not search.passes(report) and not modes.tempered and search.noise <= TOO_NOISY:
+        report(f"no proposal fits: {NUMBER} tempered particles")
+        more = find_more_modes(posterior, fibre, rng, modes)
+        found_more = news(more, modes)
+        report(more.in_words if found_more else "no other mode")
+        search.solves, search.failures = search.solves + more.solves, search.failures + more.failures
+        if found_more:
+            search = _Importance(posterior, fibre, tools, more, rng, search.solves, search.failures)
+            search.passes(report)
+    return search.plan()
 
 
 def _moments_at(modes: Modes, fibre: Fibre) -> Moments:
@@ -183,21 +171,57 @@ class _Importance:
         self,
         posterior: Posterior,
         fibre: Fibre,
-        tool: Tool,
-        moments: Moments,
+        tools: Sequence[Tool],
         modes: Modes,
         rng: np.random.Generator,
+        solves: int,
+        failures: int,
     ):
-        self.posterior, self.fibre, self.tool, self.rng = posterior, fibre, tool, rng
-        self.moments, self.floor = moments, modes.covariance[0]
+        self.posterior, self.fibre, self.modes, self.rng = posterior, fibre, modes, rng
+        self.moments, self.floor = _moments_at(modes, fibre), modes.covariance[0]
+        self.tool, self.noise = _enough_points(modes, tools, fibre, self.moments, rng)
+        self.mixture, self.fit = _laplace(modes), (math.inf, 0.0)
         self.proposals: list[Mixture] = []
         self.sizes: list[int] = []
         self.x, self.log_target = np.empty((0, fibre.rank)), np.empty(0)
-        self.solves = self.failures = 0
+        self.solves, self.failures = solves, failures
 
-    def improve(self, mixture: Mixture, size: int) -> Mixture:
-        """A round with this proposal, and a better one."""
-        proposal = _defended(mixture)
+    def passes(self, report: Callable[[str], None]) -> bool:
+        """Rounds until the proposal passes; false if it never does, or if there is nothing around the modes."""
+        for size in (*ROUNDS, *MORE_ROUNDS):
+            self.draw(size)
+            if not np.isfinite(self.log_target).any():
+                return False
+            self.mixture, self.fit = self._fitted(), self.judge()
+            report(f"proposal k-hat {self.fit[0]:.2f}, acceptance {self.fit[1]:.0%}")
+            if len(self.sizes) >= len(ROUNDS) and self.fit[0] < K_LIMIT and self.fit[1] >= ACCEPTANCE_LIMIT:
+                return True
+        return False
+
+    def plan(self) -> Plan:
+        if not np.isfinite(self.log_target).any():
+            raise SamplingError(
+                "no draw around the modes has a finite posterior density: the solver fails there, or the combinations "
+                "leave the prior's support; try the geometric sampler"
+            )
+        x, weights = self.weighted()
+        return Plan(
+            mixture=_defended(self.mixture),
+            number=self.tool.number,
+            start=x,
+            weights=weights,
+            moments=self.moments,
+            k_hat=self.fit[0],
+            acceptance=self.fit[1],
+            noise=self.noise,
+            modes=len(self.modes.h),
+            solves=self.solves,
+            failures=self.failures,
+        )
+
+    def draw(self, size: int) -> None:
+        """A round with the newest mixture."""
+        proposal = _defended(self.mixture)
         x = proposal.sample(self.rng, size)
         points = self.tool.many_uniforms(self.rng, size)
         repeated = Moments(*(np.repeat(part, size, axis=0) for part in self.moments))
@@ -206,12 +230,6 @@ class _Importance:
         self.sizes.append(size)
         self.x, self.log_target = np.concatenate([self.x, x]), np.concatenate([self.log_target, made.log_target])
         self.solves, self.failures = self.solves + int(made.solves.sum()), self.failures + int(made.failures.sum())
-        if not np.isfinite(self.log_target).any():
-            raise SamplingError(
-                "no draw around the modes has a finite posterior density: the solver fails there, or the combinations "
-                "leave the prior's support; try the geometric sampler"
-            )
-        return self._fitted()
 
     def weighted(self) -> tuple[Array, Array]:
         """Draws with weights that none of them dominates."""
