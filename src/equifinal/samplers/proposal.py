@@ -8,7 +8,7 @@ Journal of Statistics 39). A wide component is always added, so that no part of 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
