@@ -24,6 +24,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -104,7 +105,7 @@ def prepare(
 ) -> Plan:
     """Find the posterior from prior draws, and a proposal for it."""
     numbers = POINTS if settings.aux is None else (settings.aux,)
-    tools = (_tool(fibre, settings, number) for number in numbers)
+    tools = [partial(_tool, fibre, settings, number) for number in numbers]
     return proposal.prepare(posterior, fibre, tools, np.random.default_rng([seed, 7]), report)
 
 

@@ -8,7 +8,7 @@ Journal of Statistics 39). A wide component is always added, so that no part of 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -96,7 +96,7 @@ def evaluate(
 def prepare(
     posterior: Posterior,
     fibre: Fibre,
-    tools: Iterable[Tool],
+    tools: Sequence[Callable[[], Tool]],
     rng: np.random.Generator,
     report: Callable[[str], None] = lambda text: None,
 ) -> Plan:
@@ -105,7 +105,7 @@ def prepare(
     Parameters
     ----------
     tools
-        Estimators of p_C with more and more points; the first is taken that is good enough.
+        Make estimators of p_C with more and more points; the first is taken that is good enough.
     """
     modes = find_modes(posterior, fibre, rng, report)
     search = _Importance(posterior, fibre, tools, modes, rng, modes.solves, modes.failures)
@@ -131,11 +131,17 @@ def _moments_at(modes: Modes, fibre: Fibre) -> Moments:
 
 
 def _enough_points(
-    modes: Modes, tools: Iterable[Tool], fibre: Fibre, moments: Moments, rng: np.random.Generator, trials: int = 100
+    modes: Modes,
+    tools: Sequence[Callable[[], Tool]],
+    fibre: Fibre,
+    moments: Moments,
+    rng: np.random.Generator,
+    trials: int = 100,
 ) -> tuple[Tool, float]:
     """As few points as make log hat p_C nearly free of noise at the highest mode; and its variance."""
     c, _ = combination_coordinates(fibre).backward(modes.h[:1])
-    for tool in tools:
+    for make in tools:
+        tool = make()
         points = tool.many_uniforms(rng, trials)
         repeated = Moments(*(np.repeat(part, trials, axis=0) for part in moments))
         log_p = tool.estimate(np.repeat(c, trials, axis=0), points, repeated).log_p
@@ -171,7 +177,7 @@ class _Importance:
         self,
         posterior: Posterior,
         fibre: Fibre,
-        tools: Sequence[Tool],
+        tools: Sequence[Callable[[], Tool]],
         modes: Modes,
         rng: np.random.Generator,
         solves: int,
