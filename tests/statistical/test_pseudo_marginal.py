@@ -172,7 +172,7 @@ def test_with_a_partition_for_each_c(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("name", ["product", "circle", "product of three", "si"])
 def test_uphill(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert min(p_values(name, monkeypatch, 20_000, aux=2, proposal="gradient")) > LEVEL
+    assert min(p_values(name, monkeypatch, 10_000, aux=2, proposal="gradient")) > LEVEL
 
 
 # --- end to end, with the usual number of points ---
@@ -359,12 +359,12 @@ def test_proposals_uphill_need_their_determinant(monkeypatch: pytest.MonkeyPatch
         return whole(new, h, slope, factor, log_scale) + np.log(np.diagonal(factor, axis1=1, axis2=2)).sum(axis=1)
 
     monkeypatch.setattr(gradient_proposal, "log_density", without)
-    assert min(p_values("product", monkeypatch, 20_000, aux=2, proposal="gradient")) < LEVEL
+    assert min(p_values("product", monkeypatch, 10_000, aux=2, proposal="gradient")) < LEVEL
 
 
 def test_proposals_uphill_are_not_symmetric(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gradient_proposal, "log_odds", lambda h, *rest: np.zeros(len(h)))
-    assert min(p_values("product", monkeypatch, 20_000, aux=2, proposal="gradient")) < LEVEL
+    assert min(p_values("product", monkeypatch, 10_000, aux=2, proposal="gradient")) < LEVEL
 
 
 def test_proposals_uphill_have_the_shape_of_where_they_come_from(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -373,4 +373,4 @@ def test_proposals_uphill_have_the_shape_of_where_they_come_from(monkeypatch: py
     monkeypatch.setattr(
         gradient_proposal, "log_odds", lambda h, new, here, there, scale: whole(h, new, here, here, scale)
     )
-    assert min(p_values("product", monkeypatch, 20_000, aux=2, proposal="gradient")) < LEVEL
+    assert min(p_values("product", monkeypatch, 10_000, aux=2, proposal="gradient")) < LEVEL
