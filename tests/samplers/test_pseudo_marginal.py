@@ -128,6 +128,9 @@ KINDS = [
     (scaled, {"roots": "one", "aux": 2}),
     (two_stages, {}),
     (bounded, {"aux": 4}),
+    (bounded, {"aux": 4, "proposal": "gradient"}),
+    (scaled, {"aux": 4, "proposal": "gradient"}),
+    (two_stages, {"proposal": "gradient"}),
 ]
 
 
@@ -269,6 +272,8 @@ def test_nothing_adapts_after_warmup_and_points_are_kept() -> None:
         ({"target": 1.0}, "'target' must lie between 0 and 1"),
         ({"target": math.nan}, "'target' must lie between 0 and 1"),
         ({"target": True}, "'target' must lie between 0 and 1"),
+        ({"proposal": "gradiant"}, "'proposal' must be walk or gradient, not 'gradiant'.*did you mean 'gradient'"),
+        ({"proposal": None}, "'proposal' must be walk or gradient"),
         ({"number": 5}, "no option 'number'.*it has: aux, points, law"),
         ({"auxx": 5}, "did you mean 'aux'"),
     ],

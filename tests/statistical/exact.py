@@ -59,6 +59,32 @@ class Known:
         return np.column_stack([prior.sample(rng, size) for prior in self.fibre.priors.values()])
 
 
+class Sloped(Known):
+    """With slopes, and for the information the curvature of log L made positive, by differences in u."""
+
+    def expand(self, theta: Array) -> Expansion:
+        self.evaluations += len(theta)
+        u, (n, d), step = self.to_coordinates(theta), theta.shape, 1e-3
+
+        def at(*moves: Array) -> Array:
+            return self.log_density(self.to_theta(u + step * sum(moves)))
+
+        axes, here = np.eye(d), self.log_density(theta)
+        sides = [(at(a), at(-a)) for a in axes]
+        gradient = np.column_stack([above - below for above, below in sides]) / (2 * step)
+        curvature = np.empty((n, d, d))
+        for j, a in enumerate(axes):
+            curvature[:, j, j] = (sum(sides[j]) - 2 * here) / step**2
+            for k, b in enumerate(axes[:j]):
+                mixed = (at(a, b) - at(a, -b) - at(-a, b) + at(-a, -b)) / (4 * step**2)
+                curvature[:, j, k] = curvature[:, k, j] = mixed
+        sizes, vectors = np.linalg.eigh(curvature)
+        information = (vectors * np.abs(sizes)[:, None, :]) @ vectors.transpose(0, 2, 1)
+        slopes = (self.to_theta(u + step) - self.to_theta(u - step)) / (2 * step)
+        one, none = np.ones(n, int), np.zeros(n, int)
+        return Expansion(here, gradient / slopes, information / slopes[:, :, None] / slopes[:, None, :], one, none)
+
+
 class Case(NamedTuple):
     posterior: Known
     draw: Callable[[np.random.Generator, int], Array]

@@ -18,6 +18,7 @@ from equifinal.fibre import Fibre
 from equifinal.io.toml import load
 from equifinal.result import sample
 from equifinal.samplers import estimator as estimating
+from equifinal.samplers import gradient_proposal
 from equifinal.samplers import pseudo_marginal as sampler
 from equifinal.samplers.combination_coordinates import combination_coordinates
 from equifinal.samplers.estimator import Estimator
@@ -25,7 +26,7 @@ from equifinal.samplers.lattice import shifted
 from equifinal.samplers.law import PriorLaw
 from tests.problems import si
 from tests.statistical.agreement import agree_with_importance_sampling, agree_with_quadrature
-from tests.statistical.exact import Case, case
+from tests.statistical.exact import Case, Sloped, case
 from tests.statistical.starts import moments_of, stationary
 
 LEVEL = 1e-6
@@ -63,13 +64,20 @@ def p_values(
     known, fibre, rng = found.posterior, found.posterior.fibre, np.random.default_rng(1)
     start, independent = found.draw(rng, n), found.draw(rng, 3 * n)
     settings = sampler.Settings(**options)
+    uphill = settings.proposal == "gradient"
+    if uphill:
+        known = Sloped(fibre, known.log_density)
     all_at_once(monkeypatch)
     tool = sampler.estimator(fibre, settings)
     moments = moments_of(fibre, independent[:5000], n)
     h = combination_coordinates(fibre).forward(fibre.xi(start))
     state = sampler.init(known, known.to_coordinates(start[:2]), settings, fibre)
     q = fibre.rank
-    factor = np.linalg.cholesky(moments.covariance[0, :q, :q])
+    factor = np.tile(np.linalg.cholesky(moments.covariance[0, :q, :q]), (n, 1, 1))
+    slope, scale = np.empty((n, 0)), 1.5 / np.sqrt(q)
+    if uphill:
+        _, slope, factor, _, _ = gradient_proposal.aim(known, fibre, start)
+        scale = 1.0
     whole = stationary(tool, start, moments, rng)
     evaluated = known.evaluate(known.to_coordinates(start))
     state = sampler.State(
@@ -80,8 +88,9 @@ def p_values(
         log_estimate=whole.log_p + combination_coordinates(fibre).backward(h)[1],
         theta=whole.theta,
         log_weight=sampler.on_branch(fibre, whole, start),
-        factor=np.tile(factor, (n, 1, 1)),
-        log_scale=np.full(n, np.log(1.5 / np.sqrt(q))),
+        factor=factor,
+        slope=slope,
+        log_scale=np.full(n, np.log(scale)),
         mean=moments.mean,
         covariance=moments.covariance,
     )
@@ -159,6 +168,11 @@ def test_with_a_partition_for_each_c(monkeypatch: pytest.MonkeyPatch) -> None:
     tool = sampler.estimator(case("circle").posterior.fibre, sampler.Settings(partition="by c", points="iid", aux=2))
     assert min(p_values("circle", monkeypatch, 2000, 4, partition="by c", points="iid", aux=2)) > LEVEL
     assert len(tool._made) > 1
+
+
+@pytest.mark.parametrize("name", ["product", "circle", "product of three", "si"])
+def test_uphill(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert min(p_values(name, monkeypatch, 10_000, aux=2, proposal="gradient")) > LEVEL
 
 
 # --- end to end, with the usual number of points ---
@@ -333,3 +347,30 @@ def test_branches_of_another_likelihood_must_be_told_apart(monkeypatch: pytest.M
     monkeypatch.setattr(sampler, "on_branch", lambda fibre, found, theta: found.log_weight)
     with pytest.raises(AssertionError, match="Not equal to tolerance"):
         p_values("labelled", monkeypatch, 20_000, aux=2)
+
+
+# --- errors that proposals uphill are prone to ---
+
+
+def test_proposals_uphill_need_their_determinant(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = gradient_proposal.log_density
+
+    def without(new, h, slope, factor, log_scale):
+        return whole(new, h, slope, factor, log_scale) + np.log(np.diagonal(factor, axis1=1, axis2=2)).sum(axis=1)
+
+    monkeypatch.setattr(gradient_proposal, "log_density", without)
+    assert min(p_values("product", monkeypatch, 10_000, aux=2, proposal="gradient")) < LEVEL
+
+
+def test_proposals_uphill_are_not_symmetric(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gradient_proposal, "log_odds", lambda h, *rest: np.zeros(len(h)))
+    assert min(p_values("product", monkeypatch, 10_000, aux=2, proposal="gradient")) < LEVEL
+
+
+def test_proposals_uphill_have_the_shape_of_where_they_come_from(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The way back with the shape of the way there."""
+    whole = gradient_proposal.log_odds
+    monkeypatch.setattr(
+        gradient_proposal, "log_odds", lambda h, new, here, there, scale: whole(h, new, here, here, scale)
+    )
+    assert min(p_values("product", monkeypatch, 10_000, aux=2, proposal="gradient")) < LEVEL

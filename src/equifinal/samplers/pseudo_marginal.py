@@ -20,110 +20,44 @@ hat p_C, so that the acceptance above holds with hat p_C over all branches; and 
 branch.
 
 At most one ODE solve (of each experiment) goes into an iteration. None where hat p_C(c') = 0; and since the uniform
-that decides is drawn first, none where even data that fit perfectly would not be accepted.
+that decides is drawn first, none where even data that fit perfectly would not be accepted. With
+``proposal = "gradient"`` that solve has sensitivities, and c' is proposed uphill: see `gradient_proposal`.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
-from equifinal.errors import DataError, SamplingError, did_you_mean
+from equifinal.errors import SamplingError
 from equifinal.fibre import Fibre
 from equifinal.posterior import Posterior
 from equifinal.prior import log_prior, to_theta
-from equifinal.samplers import random_walk
+from equifinal.samplers import gradient_proposal, random_walk
 from equifinal.samplers.combination_coordinates import combination_coordinates
-from equifinal.samplers.estimator import POINTS, ROOTS, Estimate, Estimator, EstimatorByC, choose, padded
+from equifinal.samplers.estimator import Estimate, Estimator, EstimatorByC, choose, padded
 from equifinal.samplers.first_covariance import first_covariance
+from equifinal.samplers.gradient_proposal import Aim, aim
 from equifinal.samplers.law import Moments
-from equifinal.samplers.laws import LAWS
+from equifinal.samplers.pseudo_marginal_settings import PAPER, Settings
 from equifinal.samplers.random_walk import FACTOR_EVERY, factorised, propose, update_moments
+
+__all__ = ["PAPER", "Settings", "State", "estimator", "init", "on_branch", "step"]
 
 Array = NDArray[np.float64]
 
 COUNTS = ("points", "empty_points", "roots", "unresolved_roots", "impossible", "saved_solves")
 POINTS_COUNT, EMPTY, ROOTS_COUNT, UNRESOLVED, IMPOSSIBLE, SAVED = range(len(COUNTS))
-PARTITIONS = ("volume", "qr", "by c")
-PAPER = {"aux": 128, "points": "iid", "law": "uniform", "roots": "one", "partition": "qr"}
 SAME_BRANCH = 1e-6  # relative difference of labels on one branch, at the most
 EARLY = True  # whether solves are spared that cannot be accepted
 SEARCHES = True  # for a start, from prior draws
 WARMUP = 5000
 TRIALS = 200  # estimates at one c, to see how noisy they are
-
-
-@dataclass(frozen=True)
-class Settings:
-    """Options of the pseudo-marginal sampler.
-
-    Attributes
-    ----------
-    aux
-        N, the number of auxiliary points for each proposal.
-    points
-        ``"lattice"`` (randomly shifted) or ``"iid"``.
-    law
-        Of theta_I given c: ``"auto"``, or a name of `laws.LAWS`, or in Python a class such as those.
-    roots
-        ``"sum"`` over the roots of each point, or ``"one"`` of them times their number.
-    partition
-        ``"volume"``, ``"qr"``, ``"by c"`` (the best for each c), or the names of the free coordinates.
-    charts
-        Several sets of free coordinates, to be mixed.
-    target
-        The acceptance that warm-up aims at.
-    """
-
-    aux: int = 128
-    points: str = "lattice"
-    law: Any = "auto"
-    roots: str = "sum"
-    partition: Any = "volume"
-    charts: Any = ()
-    target: float = 0.27
-
-    def __post_init__(self) -> None:
-        if isinstance(self.aux, bool) or not isinstance(self.aux, (int, np.integer)) or not 1 <= self.aux <= 10**6:
-            raise DataError(
-                f"pseudo-marginal option 'aux' must be a whole number between 1 and a million, not {self.aux!r}"
-            )
-        object.__setattr__(self, "aux", int(self.aux))
-        for name, known in (("points", POINTS), ("roots", ROOTS), ("law", ("auto", *LAWS)), ("partition", PARTITIONS)):
-            value = getattr(self, name)
-            free = (name == "law" and callable(value)) or (name == "partition" and _is_names(value))
-            if not free and value not in known:
-                hint = did_you_mean(str(value), known)
-                also = {"law": " or a class", "partition": " or a list of names"}.get(name, "")
-                raise DataError(
-                    f"pseudo-marginal option '{name}' must be {' or '.join(known)}{also}, not {value!r}{hint}"
-                )
-        if not isinstance(self.charts, (list, tuple)) or not all(map(_is_names, self.charts)) or len(self.charts) == 1:
-            raise DataError(
-                "pseudo-marginal option 'charts' must be several lists of names of free coordinates, such as "
-                f"[['a'], ['b']], not {self.charts!r}"
-            )
-        if self.charts and self.partition != "volume":
-            raise DataError("pseudo-marginal options 'partition' and 'charts' exclude each other")
-        if self.charts and self.roots == "one":
-            raise DataError("pseudo-marginal option 'roots' must be 'sum' with several charts, not 'one'")
-        if not isinstance(self.target, (int, float)) or isinstance(self.target, bool) or not 0 < self.target < 1:
-            raise DataError(f"pseudo-marginal option 'target' must lie between 0 and 1, not {self.target!r}")
-
-    @property
-    def needs_fibre(self) -> bool:
-        return True
-
-
-def _is_names(value: Any) -> bool:
-    return isinstance(value, (list, tuple)) and len(value) > 0 and all(isinstance(name, str) for name in value)
-
 
 _made: WeakKeyDictionary[Fibre, dict[Any, Estimator | EstimatorByC]] = WeakKeyDictionary()
 
@@ -154,7 +88,8 @@ class State(NamedTuple):
     log_estimate: Array  # log hat p_C(c) + log |dc/dh|
     theta: Array  # the roots of U
     log_weight: Array  # of the roots, those of other branches without weight
-    factor: Array  # proposals of h are log_scale and this Cholesky factor applied to normals
+    factor: Array  # proposals of h are log_scale and this Cholesky factor applied to normals; with gradients, at h
+    slope: Array  # of log l at h in units of factor; (chains, 0) for a walk
     log_scale: Array
     mean: Array  # of (h, u)
     covariance: Array
@@ -187,16 +122,23 @@ def init(posterior: Posterior, positions: Array, settings: Settings, fibre: Fibr
     theta = fibre.to_theta(positions)
     h = coordinates.forward(fibre.xi(theta))
     covariance = first_covariance(posterior, positions, fibre)
+    likelihood, slope, log_scale = found.log_likelihood, np.empty((chains, 0)), math.log(2.38 / math.sqrt(max(q, 1)))
+    factor = np.stack([factorised(s[:q, :q], np.diag(coordinates.spread)) for s in covariance])
+    if settings.proposal == "gradient":
+        here = aim(posterior, fibre, theta)
+        likelihood = np.where(np.isfinite(here.log_likelihood), here.log_likelihood, likelihood)
+        slope, factor, log_scale = here.slope, here.factor, 0.0
     state = State(
         position=np.array(positions),
         log_prior=found.log_prior,
-        log_likelihood=found.log_likelihood,
+        log_likelihood=likelihood,
         h=h,
         log_estimate=np.empty(chains),
         theta=np.empty((chains, 0, len(fibre.names))),
         log_weight=np.empty((chains, 0)),
-        factor=np.stack([factorised(s[:q, :q], np.diag(coordinates.spread)) for s in covariance]),
-        log_scale=np.full(chains, math.log(2.38 / math.sqrt(max(q, 1)))),
+        factor=factor,
+        slope=slope,
+        log_scale=np.full(chains, log_scale),
         mean=np.concatenate([h, positions], axis=1),
         covariance=covariance,
     )
@@ -244,46 +186,69 @@ def step(
     tool, coordinates = estimator(fibre, settings), combination_coordinates(fibre)
     chains, q = state.h.shape
     normals, uniforms, points = _numbers(rngs, q, tool)
-    h = propose(state.h, state.factor, state.log_scale, normals)
+    uphill = settings.proposal == "gradient"
+    if uphill:
+        h = gradient_proposal.propose(state.h, state.slope, state.factor, state.log_scale, normals)
+    else:
+        h = propose(state.h, state.factor, state.log_scale, normals)
     c, log_slope = coordinates.backward(h)
     found = tool.estimate(c, points, state.moments)
-    rows = np.arange(chains)
-    theta = found.theta[rows, choose(found.log_weight, uniforms[:, 1])]
+    theta = found.theta[np.arange(chains), choose(found.log_weight, uniforms[:, 1])]
     log_estimate = found.log_p + log_slope
     possible = np.isfinite(log_estimate)
     with np.errstate(invalid="ignore", divide="ignore"):
         gain = log_estimate - state.log_estimate
         least = state.log_likelihood + np.log(uniforms[:, 0]) - gain
-    likelihood, solves, failures = np.full(chains, -np.inf), np.zeros(chains, int), np.zeros(chains, int)
-    if possible.any():
-        spared = least[possible] if EARLY and iteration >= warmup else None
-        likelihood[possible], solves[possible], failures[possible] = posterior.log_likelihood(theta[possible], spared)
+    early = EARLY and iteration >= warmup and not uphill  # with gradients the decision needs the slope there
+    there = _evaluate(posterior, fibre, theta, possible, state, least if early else None)
     with np.errstate(invalid="ignore"):
-        log_ratio = gain + likelihood - state.log_likelihood
+        log_ratio = gain + there.log_likelihood - state.log_likelihood
+        if uphill:
+            log_ratio += gradient_proposal.log_odds(state.h, h, state, there, state.log_scale)
         acceptance = np.exp(np.minimum(0.0, np.where(np.isnan(log_ratio), -np.inf, log_ratio)))
     accepted = uniforms[:, 0] < acceptance
-    if EARLY and iteration >= warmup:
+    if early:
         acceptance = accepted.astype(float)  # what was not solved has no other
     if accepted.any():
-        there, many = accepted[:, None], accepted[:, None, None]
+        one, many = accepted[:, None], accepted[:, None, None]
         number = max(found.log_weight.shape[1], state.log_weight.shape[1])
         state = state.with_roots(number)
         state = state._replace(
-            log_likelihood=np.where(accepted, likelihood, state.log_likelihood),
-            h=np.where(there, h, state.h),
+            log_likelihood=np.where(accepted, there.log_likelihood, state.log_likelihood),
+            h=np.where(one, h, state.h),
             log_estimate=np.where(accepted, log_estimate, state.log_estimate),
             theta=np.where(many, padded(found.theta, number), state.theta),
-            log_weight=np.where(there, padded(on_branch(fibre, found, theta), number), state.log_weight),
+            log_weight=np.where(one, padded(on_branch(fibre, found, theta), number), state.log_weight),
+            factor=np.where(many, there.factor, state.factor),
+            slope=np.where(one, there.slope, state.slope),
         )
     state = _reconstruct(state, uniforms[:, 2], fibre)
     counts = np.zeros((chains, len(COUNTS)), np.int64)
     counts[:, POINTS_COUNT], counts[:, EMPTY] = tool.number, found.empty
     counts[:, ROOTS_COUNT], counts[:, UNRESOLVED] = found.roots, found.unresolved
     counts[:, IMPOSSIBLE] = ~possible
-    counts[:, SAVED] = len(posterior.arms) - solves
+    counts[:, SAVED] = len(posterior.arms) - there.solves
     if iteration < warmup:
         state = _adapt(state, acceptance, settings, iteration)
-    return state, Info(accepted, acceptance, solves, failures, counts)
+    return state, Info(accepted, acceptance, there.solves, there.failures, counts)
+
+
+def _evaluate(
+    posterior: Posterior, fibre: Fibre, theta: Array, possible: NDArray[np.bool_], here: State, least: Array | None
+) -> Aim:
+    """Likelihoods at theta where it is possible, and with gradients the proposals from there; else those of here."""
+    none = np.zeros((2, len(theta)), np.int64)
+    there = Aim(np.full(len(theta), -np.inf), here.slope.copy(), here.factor.copy(), *none)
+    if not possible.any():
+        return there
+    if here.slope.shape[1]:
+        made = aim(posterior, fibre, theta[possible])
+    else:
+        values, solves, failures = posterior.log_likelihood(theta[possible], None if least is None else least[possible])
+        made = Aim(values, here.slope[possible], here.factor[possible], solves, failures)
+    for whole, part in zip(there, made, strict=True):
+        whole[possible] = part
+    return there
 
 
 def _numbers(rngs: Sequence[np.random.Generator], q: int, tool: Estimator | EstimatorByC) -> tuple[Array, Array, Array]:
@@ -310,7 +275,8 @@ def _adapt(state: State, acceptance: Array, settings: Settings, iteration: int) 
     mean, covariance = update_moments(state.mean, state.covariance, both, weight)
     log_scale = state.log_scale + 2.0 * (iteration + 1.0) ** -0.6 * (acceptance - settings.target)
     factor = state.factor
-    if q and iteration >= 100 and iteration % FACTOR_EVERY == 0:
+    walks = settings.proposal == "walk"  # gradients need no covariance
+    if walks and q and iteration >= 100 and iteration % FACTOR_EVERY == 0:
         factor = np.stack([factorised(s[:q, :q], old) for s, old in zip(covariance, factor, strict=True)])
     return state._replace(mean=mean, covariance=covariance, log_scale=log_scale, factor=factor)
 
