@@ -20,6 +20,7 @@ Array = NDArray[np.float64]
 
 ROUNDS = 60
 LEAST_SHARE = 0.02  # of a component; those below are dropped
+GAIN = 1e-4  # of the mean log density: less is not worth another round
 
 
 class Mixture(NamedTuple):
@@ -68,7 +69,7 @@ def fit(x: Array, weights: Array, start: Mixture, floor: Array) -> Mixture:
     """Expectation-maximisation from a first mixture; no scale matrix gets smaller than ``floor`` (q, q)."""
     weights = weights / weights.sum()
     mixture = start
-    q = x.shape[1]
+    q, before = x.shape[1], -math.inf
     for _ in range(ROUNDS):
         log_parts = _log_parts(np.ascontiguousarray(x), *mixture)
         total = _log_total(log_parts)
@@ -77,7 +78,7 @@ def fit(x: Array, weights: Array, start: Mixture, floor: Array) -> Mixture:
         keep = size > LEAST_SHARE
         if not keep.all():
             kept = Mixture(*(part[keep] for part in mixture))
-            mixture = kept._replace(share=kept.share / kept.share.sum())
+            mixture, before = kept._replace(share=kept.share / kept.share.sum()), -math.inf
             continue
         parts = []
         for k in range(len(size)):
@@ -87,11 +88,12 @@ def fit(x: Array, weights: Array, start: Mixture, floor: Array) -> Mixture:
             apart = x - centre
             covariance = (apart * pull[:, None]).T @ apart / size[k] + floor
             parts.append((centre, np.linalg.cholesky(covariance)))
-        new = Mixture(size / size.sum(), np.stack([p[0] for p in parts]), np.stack([p[1] for p in parts]), mixture.df)
-        moved = np.abs(new.centre - mixture.centre).max() / np.sqrt(np.diagonal(floor)).max()
-        mixture = new
-        if moved < 1e-2:
+        centres, factors = (np.stack(column) for column in zip(*parts, strict=True))
+        mixture = Mixture(size / size.sum(), centres, factors, mixture.df)
+        now = float(weights @ total)
+        if now - before < GAIN:
             break
+        before = now
     return mixture
 
 
