@@ -20,7 +20,7 @@ Array = NDArray[np.float64]
 
 ROUNDS = 60
 LEAST_SHARE = 0.02  # of a component; those below are dropped
-GAIN = 1e-4  # of the mean log density: less is not worth another round
+GAIN = 1e-5  # of the mean log density: less is not worth another round
 
 
 class Mixture(NamedTuple):
