@@ -7,8 +7,10 @@ fixed steps (the stiff one by a Rosenbrock method on a geometric grid, the linea
 log theta, or in coordinates derived by hand in which fibres are straight: many replicates, each a population that goes
 from prior draws to the posterior by tempering (sequential Monte Carlo) and then moves on by differential evolution
 (ter Braak 2006, Statistics and Computing 16), one half of it by differences of the other half. Where two roots have
-the same outputs, exchanging two coordinates leads from one to the other, and that is proposed too. Replicates know
-nothing of each other, so that their spread is an honest standard error, shares of modes included.
+the same outputs, exchanging two coordinates leads from one to the other, and that is proposed too. Halfway through
+what is thrown away, t laws are laid on clusters of all walkers and frozen, and from then on every other sweep proposes
+from them. Given these laws replicates know nothing of each other, so that their spread is an honest standard error,
+shares of modes included.
 
 Writes `tests/references.json`: for each parameter mean, sd and quantiles with their errors, those of quantiles as
 errors of the probability to lie below; and the largest change of the log likelihood when steps are halved.
@@ -27,7 +29,8 @@ from typing import Any
 
 import numpy as np
 from numba import njit
-from scipy import stats
+from scipy import special, stats
+from scipy.cluster.vq import kmeans2
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from tests.targets import TARGETS
@@ -36,6 +39,7 @@ REFERENCES = Path(__file__).parents[1] / "tests" / "references.json"
 QUANTILES = (0.05, 0.5, 0.95)
 REPLICATES, WALKERS = 32, 80
 MOVES = 6  # sweeps at each temperature
+CLUSTERS, DF = 8, 6.0  # of the laws that jumps are proposed from
 
 
 class Logarithms:
@@ -71,7 +75,7 @@ class Reference:
     likelihood: Callable[[np.ndarray, float], np.ndarray]
     coordinates: Logarithms = field(default_factory=Logarithms)
     sweeps: int = 1000
-    burn: int = 200
+    burn: int = 600
 
 
 # --- solving ---
@@ -463,31 +467,85 @@ class Population:
 
     def sweep(self) -> None:
         half = WALKERS // 2
-        d = self.u.shape[2]
-        rows = np.arange(REPLICATES)[:, None]
+        coordinates = self.reference.coordinates
         for mine, theirs in ((0, half), (half, 0)):
             at = slice(mine, mine + half)
-            one = self.rng.integers(half, size=(REPLICATES, half))
-            two = (one + self.rng.integers(1, half, size=(REPLICATES, half))) % half
-            size = 2.38 / math.sqrt(2 * d) * np.exp(self.rng.uniform(-1.2, 0.2, (REPLICATES, half)))
-            size = np.where(self.rng.random((REPLICATES, half)) < 0.1, 1.0, size)
-            apart = self.u[rows, theirs + one] - self.u[rows, theirs + two]
-            noise = 1e-5 * self.rng.standard_normal(apart.shape)
-            self._metropolis(at, self.u[:, at] + size[..., None] * apart + noise)
-            if self.reference.coordinates.swap and self.rng.random() < 0.25:
-                one_way, other = self.reference.coordinates.swap
+            self._evolve(at, theirs)
+            if coordinates.swap and self.rng.random() < 0.25:
+                one_way, other = coordinates.swap
                 swapped = self.u[:, at].copy()
                 swapped[..., [one_way, other]] = swapped[..., [other, one_way]]
                 self._metropolis(at, swapped)
 
-    def _metropolis(self, at: slice, proposed: np.ndarray) -> None:
+    def _evolve(self, at: slice, theirs: int) -> None:
+        """Differential evolution, half of the time in log theta."""
+        half, d = WALKERS // 2, self.u.shape[2]
+        shape = (REPLICATES, half)
+        rows = np.arange(REPLICATES)[:, None]
+        one = self.rng.integers(half, size=shape)
+        two = (one + self.rng.integers(1, half, size=shape)) % half
+        size = 2.38 / math.sqrt(2 * d) * np.exp(self.rng.uniform(-1.2, 0.2, shape))
+        size = np.where(self.rng.random(shape) < 0.1, 1.0, size)[..., None]
+        noise = 1e-5 * self.rng.standard_normal((*shape, d))
+        if type(self.reference.coordinates) is Logarithms or self.rng.random() < 0.5:
+            apart = self.u[rows, theirs + one] - self.u[rows, theirs + two]
+            self._metropolis(at, self.u[:, at] + size * apart + noise)
+            return
+        backward = self.reference.coordinates.backward
+        theta, volume = backward(self.u.reshape(-1, d))
+        logs = np.log(theta).reshape(self.u.shape)
+        volume = volume.reshape(self.u.shape[:2])[:, at]
+        proposed = logs[:, at] + size * (logs[rows, theirs + one] - logs[rows, theirs + two]) + noise
+        there = self.reference.coordinates.forward(np.exp(proposed.reshape(-1, d)))
+        new_volume = backward(there)[1].reshape(shape)
+        change = proposed.sum(axis=2) - new_volume - logs[:, at].sum(axis=2) + volume
+        self._metropolis(at, there.reshape(*shape, d), change)
+
+    def learn(self) -> None:
+        """Freeze t laws on clusters of all walkers."""
+        flat = self.u.reshape(-1, self.u.shape[2])
+        centre, covariance = flat.mean(axis=0), np.cov(flat.T)
+        factor = np.linalg.cholesky(covariance)
+        white = np.linalg.solve(factor, (flat - centre).T).T
+        _, label = kmeans2(white, CLUSTERS, seed=self.rng, minit="++")
+        laws = [(0.1, centre, 1.5 * factor)]
+        for k in range(CLUSTERS):
+            own = flat[label == k]
+            if len(own) > 8 * flat.shape[1]:
+                shape = 1.4 * np.cov(own.T) + 0.05 * covariance
+                laws.append((len(own) / len(flat), own.mean(axis=0), np.linalg.cholesky(shape)))
+        total = sum(law[0] for law in laws)
+        self.proposals = [(share / total, centre, factor) for share, centre, factor in laws]
+
+    def _log_proposal(self, u: np.ndarray) -> np.ndarray:
+        flat = u.reshape(-1, u.shape[-1])
+        d = flat.shape[1]
+        parts = []
+        for share, centre, factor in self.proposals:
+            z = np.linalg.solve(factor, (flat - centre).T)
+            log_det = np.log(np.diag(factor)).sum()
+            parts.append(math.log(share) - log_det - 0.5 * (DF + d) * np.log1p((z**2).sum(axis=0) / DF))
+        return special.logsumexp(parts, axis=0).reshape(u.shape[:-1])
+
+    def jump(self) -> float:
+        """Everyone proposes from the frozen laws; the share of those who went."""
+        n, d = REPLICATES * WALKERS, self.u.shape[2]
+        which = self.rng.choice(len(self.proposals), n, p=[law[0] for law in self.proposals])
+        z = self.rng.standard_normal((n, d)) / np.sqrt(self.rng.chisquare(DF, (n, 1)) / DF)
+        centres, factors = np.array([p[1] for p in self.proposals]), np.array([p[2] for p in self.proposals])
+        proposed = (centres[which] + np.einsum("nij,nj->ni", factors[which], z)).reshape(self.u.shape)
+        change = self._log_proposal(self.u) - self._log_proposal(proposed)
+        return self._metropolis(slice(None), proposed, change)
+
+    def _metropolis(self, at: slice, proposed: np.ndarray, extra: np.ndarray | float = 0.0) -> float:
         prior, likelihood = self.densities(proposed)
         with np.errstate(invalid="ignore"):
-            change = prior - self.prior[:, at] + self.beta * (likelihood - self.likelihood[:, at])
+            change = prior - self.prior[:, at] + self.beta * (likelihood - self.likelihood[:, at]) + extra
         taken = np.log(self.rng.random(change.shape)) < np.where(np.isnan(change), -np.inf, change)
         self.u[:, at] = np.where(taken[..., None], proposed, self.u[:, at])
         self.prior[:, at] = np.where(taken, prior, self.prior[:, at])
         self.likelihood[:, at] = np.where(taken, likelihood, self.likelihood[:, at])
+        return float(taken.mean())
 
 
 def compute(reference: Reference, seed: int = 0, thin: int = 4) -> dict[str, Any]:
@@ -498,9 +556,14 @@ def compute(reference: Reference, seed: int = 0, thin: int = 4) -> dict[str, Any
         rungs += 1
         for _ in range(MOVES):
             population.sweep()
-    kept = []
+    kept, went = [], []
     for i in range(reference.burn + reference.sweeps):
-        population.sweep()
+        if i == reference.burn // 2:
+            population.learn()
+        if i % 2 and i >= reference.burn // 2:
+            went.append(population.jump())
+        else:
+            population.sweep()
         if i >= reference.burn and i % thin == 0:
             theta, _ = reference.coordinates.backward(population.u.reshape(-1, population.u.shape[2]))
             kept.append(theta.reshape(population.u.shape))
@@ -524,7 +587,7 @@ def compute(reference: Reference, seed: int = 0, thin: int = 4) -> dict[str, Any
     shrink = (theta.mean(axis=1).var(axis=0, ddof=1) / theta.reshape(-1, theta.shape[2]).var(axis=0)).max()
     return {
         "how": f"{REPLICATES} replicates of {WALKERS} walkers: {rungs} temperatures of {MOVES} sweeps, "
-        f"{reference.burn} sweeps thrown away, {reference.sweeps} kept",
+        f"{reference.burn} sweeps thrown away, {reference.sweeps} kept; {np.mean(went):.0%} of jumps accepted",
         "effective": REPLICATES / shrink,
         "solver_error": change,
         "parameters": found,
