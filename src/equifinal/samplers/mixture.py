@@ -20,6 +20,7 @@ Array = NDArray[np.float64]
 
 ROUNDS = 60
 LEAST_SHARE = 0.02  # of a component; those below are dropped
+GAIN = 1e-5  # of the mean log density: less is not worth another round
 
 
 class Mixture(NamedTuple):
@@ -66,32 +67,23 @@ def single(centre: Array, covariance: Array, df: float) -> Mixture:
 
 def fit(x: Array, weights: Array, start: Mixture, floor: Array) -> Mixture:
     """Expectation-maximisation from a first mixture; no scale matrix gets smaller than ``floor`` (q, q)."""
-    weights = weights / weights.sum()
-    mixture = start
-    q = x.shape[1]
+    x, weights = np.ascontiguousarray(x), weights / weights.sum()
+    mixture, before = start, -math.inf
     for _ in range(ROUNDS):
-        log_parts = _log_parts(np.ascontiguousarray(x), *mixture)
+        log_parts = _log_parts(x, *mixture)
         total = _log_total(log_parts)
-        share = np.exp(log_parts - total[:, None]) * weights[:, None]  # (n, k)
-        size = share.sum(axis=0)
+        size, centre, scatter = _sums(x, weights, log_parts, total, *mixture)
         keep = size > LEAST_SHARE
         if not keep.all():
             kept = Mixture(*(part[keep] for part in mixture))
-            mixture = kept._replace(share=kept.share / kept.share.sum())
+            mixture, before = kept._replace(share=kept.share / kept.share.sum()), -math.inf
             continue
-        parts = []
-        for k in range(len(size)):
-            z = np.linalg.solve(mixture.factor[k], (x - mixture.centre[k]).T)
-            pull = share[:, k] * (mixture.df[k] + q) / (mixture.df[k] + (z**2).sum(axis=0))
-            centre = pull @ x / pull.sum()
-            apart = x - centre
-            covariance = (apart * pull[:, None]).T @ apart / size[k] + floor
-            parts.append((centre, np.linalg.cholesky(covariance)))
-        new = Mixture(size / size.sum(), np.stack([p[0] for p in parts]), np.stack([p[1] for p in parts]), mixture.df)
-        moved = np.abs(new.centre - mixture.centre).max() / np.sqrt(np.diagonal(floor)).max()
-        mixture = new
-        if moved < 1e-2:
+        factor = np.linalg.cholesky(scatter / size[:, None, None] + floor)
+        mixture = Mixture(size / size.sum(), centre, factor, mixture.df)
+        now = float(weights @ total)
+        if now - before < GAIN:
             break
+        before = now
     return mixture
 
 
@@ -116,6 +108,44 @@ def _log_parts(x, share, centre, factor, df):
                 length += z[j] ** 2
             found[i, k] = constant - 0.5 * (nu + q) * math.log1p(length / nu)
     return found
+
+
+@compiled
+def _sums(x, weights, log_parts, total, share, centre, factor, df):
+    """Weight (k,), new centre (k, q), and scatter around it (k, q, q) of each component.
+
+    In plain loops: there are many small rounds, which threads of a matrix library slow down on a busy machine.
+    """
+    n, q = x.shape
+    parts = share.shape[0]
+    size, mean, scatter = np.zeros(parts), np.zeros((parts, q)), np.zeros((parts, q, q))
+    apart, z = np.empty(q), np.empty(q)
+    for k in range(parts):
+        pulled = 0.0
+        for i in range(n):
+            own = weights[i] * math.exp(log_parts[i, k] - total[i])
+            length = 0.0
+            for j in range(q):
+                apart[j] = x[i, j] - centre[k, j]
+                z[j] = apart[j]
+                for m in range(j):
+                    z[j] -= factor[k, j, m] * z[m]
+                z[j] /= factor[k, j, j]
+                length += z[j] ** 2
+            pull = own * (df[k] + q) / (df[k] + length)
+            size[k] += own
+            pulled += pull
+            for j in range(q):
+                mean[k, j] += pull * apart[j]
+                for m in range(j + 1):
+                    scatter[k, j, m] += pull * apart[j] * apart[m]
+        for j in range(q):
+            for m in range(j + 1):
+                scatter[k, j, m] -= mean[k, j] * mean[k, m] / pulled
+                scatter[k, m, j] = scatter[k, j, m]
+        for j in range(q):
+            mean[k, j] = centre[k, j] + mean[k, j] / pulled
+    return size, mean, scatter
 
 
 @compiled

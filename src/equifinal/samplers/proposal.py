@@ -33,6 +33,7 @@ LITTLE_NOISE, TOO_NOISY = 0.02, 2.0  # variance of log hat p_C: good enough, and
 ROUNDS = (400, 800, 1600)  # draws of importance sampling
 MORE_ROUNDS = (2500, 4000, 6000)  # if these do not suffice
 COMPONENTS = 4
+DUST = 1e-5  # of all weight, not looked at when a mixture is fitted
 DF, INFLATION = 8.0, 1.05  # degrees of freedom, and scale, of fitted components
 WIDE_SHARE, WIDE_SCALE, WIDE_DF = 0.1, 1.5, 4.0  # of the defensive component
 K_LIMIT, ACCEPTANCE_LIMIT = 0.5, 0.3
@@ -170,6 +171,13 @@ def _defended(mixture: Mixture) -> Mixture:
     return mixture.joined(mixtures.single(centre, WIDE_SCALE**2 * covariance, WIDE_DF), WIDE_SHARE)
 
 
+def _without_dust(x: Array, weights: Array) -> tuple[Array, Array]:
+    """The draws that make up nearly all of the weight: the others only take time."""
+    order = np.argsort(-weights)
+    kept = order[: 1 + int(np.searchsorted(np.cumsum(weights[order]), 1 - DUST))]
+    return x[kept], weights[kept] / weights[kept].sum()
+
+
 class _Importance:
     """Rounds of importance sampling: all draws so far, weighted against all proposals so far."""
 
@@ -259,7 +267,7 @@ class _Importance:
 
     def _fitted(self) -> Mixture:
         """The mixture of one to four components that describes the draws best, with a penalty for its size."""
-        x, weights = self.weighted()
+        x, weights = _without_dust(*self.weighted())
         q = x.shape[1]
         effective = 1 / float(weights @ weights)
         centre = weights @ x
