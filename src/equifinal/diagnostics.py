@@ -23,6 +23,7 @@ ESS_PER_CHAIN = 100
 FAILED_SHARE = 0.05
 GAP_LIMIT = 1.0  # in log likelihood; the solver's own error is far smaller where chains have arrived
 FAILED_MOVES = 0.3
+K_LIMIT = 0.5  # beyond it importance weights may have no variance
 VARIANCE_LIMIT, ZERO_LIMIT, EMPTY_LIMIT, STAY_LIMIT = 2.0, 0.2, 0.95, 4.0
 
 Row = Mapping[str, float]
@@ -161,7 +162,11 @@ def _advise_on_estimates(data: InferenceData) -> list[str]:
     if findings["longest_stay"] > max(50.0, STAY_LIMIT * usual):
         found.append(
             f"A chain stood still for {findings['longest_stay']:,.0f} draws, far longer than its acceptance explains: "
-            "give more points (--aux), or more warm-up."
+            + (
+                "the estimates of p(c) are noisy, so give more points (--aux)."
+                if variance > 0.1
+                else "the proposal does not fit the posterior's tails; try another seed, or another sampler."
+            )
         )
     return found
 
@@ -222,7 +227,8 @@ def _points_in_words(data: InferenceData, counts: Mapping[str, int]) -> list[str
         lines.append(f"ODE solves spared: {saved / max(1, saved + solves):.1%}, as they could not be accepted")
     if "log_evidence" in findings:
         error = findings["log_evidence_error"]
-        lines.append(f"log marginal likelihood: {findings['log_evidence']:.3f} (standard error {error:.2g})")
+        doubt = f"; not reliable, k-hat is {findings['k_hat']:.2f}" if not findings["k_hat"] < K_LIMIT else ""
+        lines.append(f"log marginal likelihood: {findings['log_evidence']:.3f} (standard error {error:.2g}{doubt})")
     return lines
 
 

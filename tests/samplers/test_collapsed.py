@@ -186,6 +186,15 @@ def test_particles_are_tried_before_giving_up(monkeypatch: pytest.MonkeyPatch) -
     assert plan.solves > 2 * sum(proposal.ROUNDS) + 10 * 500
 
 
+def test_data_that_inform_nothing() -> None:
+    text = '[model]\nequations = """\nx\' = -x\nz\' = -m*z\nx(0) = 1\nz(0) = 1\n"""\noutputs = [\'x\']\n'
+    text += "[parameters]\nm = { prior = 'uniform', lower = 1, upper = 2 }\n"
+    text += "[noise]\nx = { family = 'normal', sd = 0.1 }\n[data]\ntime = [1, 2]\nx = [0.4, 0.1]\n"
+    data = sample(loads(text), seed=1, draws=5000, progress=False)
+    m = data.posterior["m"].values
+    assert m.mean() == pytest.approx(1.5, abs=5 * 0.29 / np.sqrt(10_000))
+
+
 # --- the choice ---
 
 
@@ -251,8 +260,8 @@ def test_folds_lead_to_swaps_in_theta(monkeypatch: pytest.MonkeyPatch) -> None:
     fibre = fibre_of(problem)
     assert (fibre.dimension, fibre.chart.degree) == (0, 2)
     made = choice(problem, fibre)
-    assert made.settings.sampler == "geometric"
-    assert "fold" in made.reason
+    assert (made.settings.sampler, made.settings.options) == ("random-walk", {"swap": True})
+    assert "where roots meet" in made.reason
 
 
 def test_the_user_is_told(capsys: pytest.CaptureFixture[str]) -> None:

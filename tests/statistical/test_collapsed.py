@@ -58,6 +58,7 @@ def p_values(name: str, monkeypatch: pytest.MonkeyPatch, n: int = 20_000, steps:
         proposals=np.zeros(n),
         log_sum=np.full(n, -np.inf),
         log_squares=np.full(n, -np.inf),
+        k_hat=np.zeros(n),
     )
     state, block = collapsed.run_block(known, state, settings, 0, steps, fibre)
     assert 0.05 < block.accepted.mean() < 0.98

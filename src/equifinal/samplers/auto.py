@@ -6,7 +6,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from equifinal.errors import SamplingError
+import numpy as np
+
+from equifinal.errors import IdentifiabilityError, SamplingError
 from equifinal.fibre import Fibre
 from equifinal.posterior import Posterior
 from equifinal.samplers import collapsed
@@ -34,14 +36,15 @@ def choose(
     try:
         plan = collapsed.prepare(posterior, options, fibre, settings.seed, report)
         refusal = plan.refusal
-    except SamplingError as error:
+    except (SamplingError, IdentifiabilityError, np.linalg.LinAlgError) as error:
         refusal = str(error)
     if plan is not None and not refusal:
         modes = "one mode" if plan.modes == 1 else f"{plan.modes} modes"
         reason = f"collapsed: {modes}, and a proposal that fits (k-hat {plan.k_hat:.2f})"
         return Choice(replace(settings, sampler="collapsed"), plan, reason)
     if fibre.dimension == 0 and fibre.chart.degree > 1:
-        return _fallback("geometric", {}, settings, f"{refusal}; in theta with swaps, as the posterior reaches a fold")
+        why = f"{refusal}; in theta with swaps instead, as where roots meet their density is infinite"
+        return _fallback("random-walk", {"swap": True}, settings, why)
     if plan is not None and plan.noise > TOO_NOISY:
         return _fallback("geometric", {}, settings, f"{refusal}; along fibres instead")
     kept = {name: value for name, value in settings.options.items() if value is not None}

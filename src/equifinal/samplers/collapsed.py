@@ -90,6 +90,7 @@ class State(NamedTuple):
     proposals: Array  # how many so far, the log of the sum of their weights, and of the squares
     log_sum: Array
     log_squares: Array
+    k_hat: Array  # of the proposal's weights
 
     @property
     def moments(self) -> Moments:
@@ -139,6 +140,7 @@ def init(
         proposals=np.zeros(chains),
         log_sum=np.full(chains, -np.inf),
         log_squares=np.full(chains, -np.inf),
+        k_hat=np.full(chains, plan.k_hat),
     )
     at = fibre.to_coordinates(theta[np.arange(chains), choose(state.log_weight, np.full(chains, 0.5))])
     there, log_slope = to_theta(at, fibre.table)
@@ -306,4 +308,4 @@ def examine(state: State, theta: Array, chunk: Any, settings: Settings, fibre: F
     relative = math.sqrt(max(0.0, math.expm1(log_mean_square - 2 * log_mean)) / number)
     fixed = replace(settings, aux=int(state.number[0]))
     noise = pseudo_marginal.examine(state, theta, chunk, fixed, fibre)
-    return noise | {"log_evidence": log_mean, "log_evidence_error": relative}
+    return noise | {"log_evidence": log_mean, "log_evidence_error": relative, "k_hat": float(state.k_hat[0])}

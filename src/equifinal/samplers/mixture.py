@@ -67,6 +67,8 @@ def single(centre: Array, covariance: Array, df: float) -> Mixture:
 
 def fit(x: Array, weights: Array, start: Mixture, floor: Array) -> Mixture:
     """Expectation-maximisation from a first mixture; no scale matrix gets smaller than ``floor`` (q, q)."""
+    if x.shape[1] == 0:
+        return Mixture(*(part[:1] for part in start))._replace(share=np.ones(1))
     x, weights = np.ascontiguousarray(x), weights / weights.sum()
     mixture, before = start, -math.inf
     for _ in range(ROUNDS):

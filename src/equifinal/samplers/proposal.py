@@ -30,13 +30,12 @@ Array = NDArray[np.float64]
 Tool = Estimator | EstimatorByC
 
 LITTLE_NOISE, TOO_NOISY = 0.02, 2.0  # variance of log hat p_C: good enough, and not usable
-ROUNDS = (400, 800, 1600)  # draws of importance sampling
+ROUNDS = (500, 1300, 1000)  # draws of importance sampling; the last judge what the others have found
 MORE_ROUNDS = (2500, 4000, 6000)  # if these do not suffice
-COMPONENTS = 4
 DUST = 1e-5  # of all weight, not looked at when a mixture is fitted
 DF, INFLATION = 8.0, 1.05  # degrees of freedom, and scale, of fitted components
 WIDE_SHARE, WIDE_SCALE, WIDE_DF = 0.1, 1.5, 4.0  # of the defensive component
-K_LIMIT, ACCEPTANCE_LIMIT = 0.5, 0.3
+K_LIMIT, ACCEPTANCE_LIMIT, SEVERAL_LIMIT = 0.5, 0.3, 0.1  # the last where there are several modes
 
 
 class Plan(NamedTuple):
@@ -57,13 +56,19 @@ class Plan(NamedTuple):
     @property
     def refusal(self) -> str:
         """Why this proposal is not good enough; empty if it is."""
-        if self.noise > TOO_NOISY:
-            return f"the prior density of the combinations cannot be estimated well (log variance {self.noise:.1f})"
-        if self.k_hat >= K_LIMIT:
-            return f"no proposal was found that fits the posterior's tails (k-hat {self.k_hat:.2f})"
-        if self.acceptance < ACCEPTANCE_LIMIT:
-            return f"no proposal was found that fits the posterior (acceptance {self.acceptance:.0%})"
-        return ""
+        return refusal(self.k_hat, self.acceptance, self.noise, self.modes)
+
+
+def refusal(shape: float, acceptance: float, noise: float, modes: int) -> str:
+    """Why a proposal is not good enough; empty if it is."""
+    if noise > TOO_NOISY:
+        return f"the prior density of the combinations cannot be estimated well (log variance {noise:.1f})"
+    if shape >= K_LIMIT:
+        return f"no proposal was found that fits the posterior's tails (k-hat {shape:.2f})"
+    # between modes that lie apart nothing else gets across
+    if acceptance < (ACCEPTANCE_LIMIT if modes == 1 else SEVERAL_LIMIT):
+        return f"no proposal was found that fits the posterior (acceptance {acceptance:.0%})"
+    return ""
 
 
 class Target(NamedTuple):
@@ -123,7 +128,7 @@ def prepare(
 
 
 def _moments_at(modes: Modes, fibre: Fibre) -> Moments:
-    """A first guess for laws that are learned: the highest mode, with the prior's spread along the fibre."""
+    """For laws that are learned: the highest mode, with the prior's spread along the fibre."""
     q = fibre.rank
     spread = np.concatenate([np.ones(q), fibre.spread_in_coordinates])
     covariance = np.diag(spread**2)
@@ -192,7 +197,8 @@ class _Importance:
         failures: int,
     ):
         self.posterior, self.fibre, self.modes, self.rng = posterior, fibre, modes, rng
-        self.moments, self.floor = _moments_at(modes, fibre), modes.covariance[0]
+        self.moments = _moments_at(modes, fibre)
+        self.floor = min(modes.covariance, key=lambda s: np.linalg.slogdet(s)[1])  # of the narrowest mode
         self.tool, self.noise = _enough_points(modes, tools, fibre, self.moments, rng)
         self.mixture, self.fit = _laplace(modes), (math.inf, 0.0)
         self.proposals: list[Mixture] = []
@@ -206,21 +212,22 @@ class _Importance:
             self.draw(size)
             if not np.isfinite(self.log_target).any():
                 return False
-            self.mixture, self.fit = self._fitted(), self.judge()
+            self.fit = self.judge()
             report(f"proposal k-hat {self.fit[0]:.2f}, acceptance {self.fit[1]:.0%}")
-            if len(self.sizes) >= len(ROUNDS) and self.fit[0] < K_LIMIT and self.fit[1] >= ACCEPTANCE_LIMIT:
+            if len(self.sizes) >= len(ROUNDS) and not refusal(*self.fit, self.noise, len(self.modes.h)):
                 return True
+            self.mixture = self._fitted()
         return False
 
     def plan(self) -> Plan:
         if not np.isfinite(self.log_target).any():
             raise SamplingError(
-                "no draw around the modes has a finite posterior density: the solver fails there, or the combinations "
-                "leave the prior's support; try the geometric sampler"
+                "no draw around the modes has a finite posterior density: no parameters have such combinations, or the "
+                "solver fails there"
             )
         x, weights = self.weighted()
         return Plan(
-            mixture=_defended(self.mixture),
+            mixture=self.proposals[-1],  # which `fit` is about
             number=self.tool.number,
             start=x,
             weights=weights,
@@ -275,17 +282,19 @@ class _Importance:
         if effective < 5 * q:  # too few to tell a shape from: lean on what was known
             share = effective / (5 * q)
             covariance = share * covariance + (1 - share) * self.floor
-        floor = 1e-3 * covariance + 1e-6 * np.diag(np.diag(self.floor))
+        several = len(self.modes.h) > 1  # then the whole is no measure for a part
+        floor = 1e-3 * (self.floor if several else covariance) + 1e-6 * np.diag(np.diag(self.floor))
         factor = np.linalg.cholesky(covariance + floor)
+        starts = [_laplace(self.modes)._replace(df=np.full(len(self.modes.h), DF))] if several else []
+        for k in (1, 2, 2, 3, 3, 4, 4):
+            at = self.rng.choice(len(x), k, p=weights)
+            starts.append(Mixture(np.full(k, 1 / k), x[at], np.repeat(factor[None], k, axis=0), np.full(k, DF)))
         best: tuple[float, Mixture] | None = None
-        for k in range(1, COMPONENTS + 1):
-            for _ in range(1 if k == 1 else 2):
-                at = self.rng.choice(len(x), k, p=weights)
-                start = Mixture(np.full(k, 1 / k), x[at], np.repeat(factor[None], k, axis=0), np.full(k, DF))
-                made = mixtures.fit(x, weights, start, floor)
-                size = len(made.share) * (1 + q + q * (q + 1) / 2)
-                score = float(weights @ made.log_density(x)) - 0.15 * size * math.log(effective) / effective
-                if best is None or score > best[0]:
-                    best = score, made
+        for start in starts:
+            made = mixtures.fit(x, weights, start, floor)
+            size = len(made.share) * (1 + q + q * (q + 1) / 2)
+            score = float(weights @ made.log_density(x)) - 0.15 * size * math.log(effective) / effective
+            if best is None or score > best[0]:
+                best = score, made
         assert best is not None
         return best[1]._replace(factor=INFLATION * best[1].factor)

@@ -5,8 +5,8 @@ Many prior draws are looked at, and from the best few of them steps
     (H + lambda diag H) delta = gradient of log L(u) + log p(u),   H = information + curvature of the prior
 
 go uphill in sampling coordinates, with a smaller lambda after a step that helps and a larger one after one that does
-not. Flat priors are left out of p, so that climbers stay where they are in directions in which the likelihood does not
-change.
+not. Flat priors are left out of p (but in logit coordinates), so that climbers stay where they are in directions in
+which the likelihood does not change.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from equifinal.errors import SamplingError
 from equifinal.posterior import Posterior
-from equifinal.prior import LOGUNIFORM, UNIFORM, from_theta, log_prior, to_theta
+from equifinal.prior import LOGIT, LOGUNIFORM, UNIFORM, from_theta, log_prior, to_theta
 
 Array = NDArray[np.float64]
 
@@ -195,7 +195,10 @@ def _local(posterior: Posterior, u: Array) -> tuple[Array, Array, Array, int, in
 
 
 def _log_prior(u: Array, table: Array) -> Array:
-    """log density of u, without the part of flat priors: that would drive climbers along fibres to a bound."""
-    curved = ~np.isin(table[:, 0], (UNIFORM, LOGUNIFORM))
+    """log density of u, without that of flat priors in coordinates that end at their bounds.
+
+    It would drive climbers along fibres to a bound. In logit coordinates it keeps them away from there.
+    """
+    curved = ~np.isin(table[:, 0], (UNIFORM, LOGUNIFORM)) | (table[:, 7] == LOGIT)
     theta, log_slope = to_theta(np.ascontiguousarray(u[:, curved]), np.ascontiguousarray(table[curved]))
     return log_prior(theta, np.ascontiguousarray(table[curved])) + log_slope
