@@ -144,7 +144,7 @@ def test_fit_pseudo_marginal(command: Callable[..., Done]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--sampler", "pseudo-marginal", "--aux", "0"], "'aux' must be a whole number between 1 and a million, not 0"),
+        (["--sampler", "pseudo-marginal", "--aux", "0"], "'aux' must be a whole number between 1 and 100,000, not 0"),
         (["--sampler", "geometric", "--aux", "8"], "sampler 'geometric' has no option 'aux'"),
         (["--sampler", "random-walk", "--aux", "8"], "sampler 'random-walk' has no option 'aux'"),
         (["--sampler", "pseudomarginal"], "did you mean 'pseudo-marginal'"),

@@ -23,6 +23,7 @@ ESS_PER_CHAIN = 100
 FAILED_SHARE = 0.05
 GAP_LIMIT = 1.0  # in log likelihood; the solver's own error is far smaller where chains have arrived
 FAILED_MOVES = 0.3
+LEAST_ACCEPTANCE, MISFIT_LIMIT = 0.005, 5.0
 K_LIMIT = 0.5  # beyond it importance weights may have no variance
 VARIANCE_LIMIT, ZERO_LIMIT, EMPTY_LIMIT, STAY_LIMIT = 2.0, 0.2, 0.95, 4.0
 
@@ -113,6 +114,18 @@ def advise(data: InferenceData, summary: Mapping[str, Row] | None = None) -> lis
         found.append(
             f"{failed / solves:.0%} of the ODE solves failed: the posterior is cut off where they do. Narrow the "
             "priors, or raise max_steps or loosen rtol under [solver]."
+        )
+    if "acceptance" in data.attrs and acceptance(data) < LEAST_ACCEPTANCE:
+        found.append(
+            f"Only {acceptance(data):.2%} of the proposals were accepted: the chains hardly moved. Do not use these "
+            "numbers; try another sampler, or another seed."
+        )
+    misfit = float(data.attrs.get("misfit", 0.0))
+    if misfit > MISFIT_LIMIT:
+        found.append(
+            f"Even the best draw misses the data by {misfit:.0f} standard deviations of the noise on average: the "
+            "model cannot fit them within these priors, the noise is taken too small, or the search did not find where "
+            "it fits."
         )
     gap = float(data.attrs.get("likelihood_gap", 0.0))
     if gap > GAP_LIMIT:
@@ -217,14 +230,18 @@ def _points_in_words(data: InferenceData, counts: Mapping[str, int]) -> list[str
     findings, points = _findings(data), counts["points"]
     several = f", {counts['roots'] / max(1, points - counts['empty_points']):.2f} roots each" if points else ""
     variance = findings.get("log_estimate_variance", math.nan)
-    lines = [
-        f"on each fibre: {_points_each(data, counts):,.0f} points, {counts['empty_points'] / points:.1%} outside the "
-        f"bounds{several if counts['roots'] > points - counts['empty_points'] else ''}; "
-        f"variance of log p(c): {variance:.2g}"
-    ]
+    each, empty = _points_each(data, counts), counts["empty_points"] / points
+    lines = []
+    if each > 1 or variance > 1e-12:
+        shown = several if counts["roots"] > points - counts["empty_points"] else ""
+        lines.append(
+            f"on each fibre: {each:,.0f} points, {empty:.1%} outside the bounds{shown}; "
+            f"variance of log p(c): {variance:.2g}"
+        )
     solves = int(data.attrs["solves"]) - int(data.attrs["warmup_solves"])
-    if saved := counts["saved_solves"]:
-        lines.append(f"ODE solves spared: {saved / max(1, saved + solves):.1%}, as they could not be accepted")
+    spared = counts["saved_solves"] / max(1, counts["saved_solves"] + solves)
+    if spared > 0.001:
+        lines.append(f"ODE solves spared, as nothing could be accepted there: {spared:.1%}")
     if "log_evidence" in findings:
         error = findings["log_evidence_error"]
         doubt = f"; not reliable, k-hat is {findings['k_hat']:.2f}" if not findings["k_hat"] < K_LIMIT else ""

@@ -23,7 +23,7 @@ from equifinal.io.files import replace_file
 from equifinal.posterior import Posterior
 from equifinal.problem import Problem
 from equifinal.progress import show_progress, show_stage, show_stages
-from equifinal.samplers.run import Draws, RunSettings, Update, run
+from equifinal.samplers.run import Chunk, Draws, RunSettings, Update, run
 
 if TYPE_CHECKING:
     from arviz import InferenceData
@@ -101,6 +101,13 @@ def sample(
             settings, plan, reason = auto.choose(posterior, settings, fibre, report)
             report(reason)
         notes.append(reason)
+    elif settings.sampler == "collapsed":
+        from equifinal.samplers import collapsed
+
+        assert fibre is not None
+        with show_stages(progress is True) as report:
+            plan = collapsed.prepare(posterior, settings.sampler_settings(), fibre, settings.seed, report)
+        notes += [f"collapsed, as asked for, although {plan.refusal}"] if plan.refusal else []
     everything: dict[str, Any] = {"fibre": fibre, "executor": executor, "checkpoint": checkpoint, "plan": plan}
     if callable(progress):
         made = run(posterior, settings, progress=progress, **everything)
@@ -158,7 +165,8 @@ def to_inference_data(posterior: Posterior, draws: Draws) -> InferenceData:
             observed_data=observed,
             dims=dims,
             coords=coords,
-            attrs=_attributes(posterior, draws) | {"likelihood_gap": _gap(chunk.log_likelihood, pointwise)},
+            attrs=_attributes(posterior, draws)
+            | {"likelihood_gap": _gap(chunk.log_likelihood, pointwise), "misfit": _misfit(posterior, flat, chunk)},
         )
 
 
@@ -171,6 +179,15 @@ def _gap(carried: np.ndarray, pointwise: Mapping[str, np.ndarray]) -> float:
     with np.errstate(invalid="ignore"):
         gap = np.abs(total - carried)
     return float(np.max(gap, initial=0.0, where=np.isfinite(gap)))
+
+
+def _misfit(posterior: Posterior, theta: np.ndarray, chunk: Chunk) -> float:
+    """By how many standard deviations the best draw misses the data, as a root mean square: 1 is to be expected."""
+    best = int(np.argmax(chunk.log_likelihood))
+    perfect = sum(arm.log_likelihood_bound(theta[best : best + 1])[0] for arm in posterior.arms)
+    size = sum(experiment.size for experiment in posterior.problem.experiments)
+    missing = float(perfect - chunk.log_likelihood.flat[best])
+    return float(np.sqrt(2 * missing / size)) if np.isfinite(missing) and missing > 0 else 0.0
 
 
 def _label(problem: Problem, experiment: str, output: str) -> str:

@@ -171,6 +171,7 @@ def test_particles_are_tried_before_giving_up(monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setattr(proposal, "find_modes", one_mode)
     monkeypatch.setattr(proposal, "K_LIMIT", -100.0)
+    monkeypatch.setattr(proposal, "HIGH_K_LIMIT", -100.0)
     monkeypatch.setattr(proposal, "MORE_ROUNDS", ())
     problem = loads(TWO_MODES, name="modes")
     said: list[str] = []
@@ -235,6 +236,7 @@ def test_a_refused_proposal_leads_to_another_sampler(
     limit: str, value: float, sampler: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(proposal, limit, value)
+    monkeypatch.setattr(proposal, "HIGH_ACCEPTANCE", 2.0)
     monkeypatch.setattr(proposal, "MORE_ROUNDS", ())
     problem = scaled()[0].problem
     made = choice(problem, fibre_of(problem), aux=16)
@@ -255,6 +257,7 @@ def test_estimates_that_are_too_noisy_lead_along_fibres(monkeypatch: pytest.Monk
 
 def test_folds_lead_to_swaps_in_theta(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(proposal, "K_LIMIT", -100.0)
+    monkeypatch.setattr(proposal, "HIGH_K_LIMIT", -100.0)
     monkeypatch.setattr(proposal, "MORE_ROUNDS", ())
     problem = loads(TWO_STAGES, name="stages")
     fibre = fibre_of(problem)

@@ -248,12 +248,12 @@ def test_nothing_adapts_after_warmup_and_points_are_kept() -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"aux": 0}, "'aux' must be a whole number between 1 and a million, not 0"),
+        ({"aux": 0}, "'aux' must be a whole number between 1 and 100,000, not 0"),
         ({"aux": -3}, "'aux' must be a whole number"),
         ({"aux": 2.5}, "'aux' must be a whole number"),
         ({"aux": True}, "'aux' must be a whole number"),
         ({"aux": "many"}, "'aux' must be a whole number"),
-        ({"aux": 10**7}, "a million"),
+        ({"aux": 10**7}, "100,000"),
         ({"points": "latice"}, "'points' must be lattice or iid, not 'latice'.*did you mean 'lattice'"),
         ({"points": None}, "'points' must be lattice or iid"),
         ({"law": "intervall"}, "'law' must be auto or interval or .* or a class, .*did you mean 'interval'"),

@@ -45,7 +45,7 @@ Array = NDArray[np.float64]
 
 COUNTS = pseudo_marginal.COUNTS
 WARMUP = 64  # iterations: chains begin where importance sampling has been already
-BATCH = 128  # iterations of a chain whose proposals are made together
+BATCH, BATCH_POINTS = 128, 200_000  # iterations of a chain whose proposals are made together, and their points
 POINTS = (16, 32, 64, 128, 256, 512, 1024)  # numbers of points on a fibre that are tried
 
 
@@ -174,28 +174,34 @@ def run_block(
 ) -> tuple[State, Block]:
     """Iterations from ``iteration`` on. Their random numbers come in batches, each from its own number and the key."""
     blocks = []
+    length = _batch_length(state)
     while count:
-        first = iteration % BATCH
-        here = min(count, BATCH - first)
-        state, block = _within_batch(posterior, state, settings, iteration // BATCH, first, first + here, fibre)
+        first = iteration % length
+        here = min(count, length - first)
+        state, block = _within_batch(posterior, state, settings, iteration // length, first, first + here, fibre)
         blocks.append(block)
         iteration, count = iteration + here, count - here
     return state, Block(*(np.concatenate(parts, axis=1) for parts in zip(*blocks, strict=True)))
 
 
+def _batch_length(state: State) -> int:
+    """Shorter where there are so many points on each fibre that memory matters."""
+    return max(1, min(BATCH, BATCH_POINTS // int(state.number[0])))
+
+
 def _within_batch(
     posterior: Posterior, state: State, settings: Settings, batch: int, first: int, last: int, fibre: Fibre
 ) -> tuple[State, Block]:
-    chains, length = len(state.key), last - first
+    chains, length, whole = len(state.key), last - first, _batch_length(state)
     tool = _tool(fibre, settings, state.number[0])
     h, points, uniforms = [], [], []
     for i in range(chains):
         rng = np.random.default_rng([int(state.key[i]), batch])
         mixture = Mixture(state.share[i], state.centre[i], state.factor[i], state.df[i])
-        numbers = mixture.numbers(rng, BATCH)
+        numbers = mixture.numbers(rng, whole)
         h.append(mixture.from_numbers(*(part[first:last] for part in numbers)))
-        uniforms.append(rng.random((BATCH, 3))[first:last])
-        points.append(tool.many_uniforms(rng, BATCH)[first:last])
+        uniforms.append(rng.random((whole, 3))[first:last])
+        points.append(tool.many_uniforms(rng, whole)[first:last])
     drawn, decisions = np.concatenate(h), np.stack(uniforms)
     moments = Moments(*(np.repeat(part, length, axis=0) for part in state.moments))
     made = evaluate(posterior, fibre, tool, drawn, np.concatenate(points), decisions[..., 1].reshape(-1), moments)

@@ -36,6 +36,8 @@ DUST = 1e-5  # of all weight, not looked at when a mixture is fitted
 DF, INFLATION = 8.0, 1.05  # degrees of freedom, and scale, of fitted components
 WIDE_SHARE, WIDE_SCALE, WIDE_DF = 0.1, 1.5, 4.0  # of the defensive component
 K_LIMIT, ACCEPTANCE_LIMIT, SEVERAL_LIMIT = 0.5, 0.3, 0.1  # the last where there are several modes
+HIGH_ACCEPTANCE, HIGH_K_LIMIT = 0.6, 0.7
+PIECE = 2_000_000  # points on fibres that are kept in memory together
 
 
 class Plan(NamedTuple):
@@ -63,7 +65,8 @@ def refusal(shape: float, acceptance: float, noise: float, modes: int) -> str:
     """Why a proposal is not good enough; empty if it is."""
     if noise > TOO_NOISY:
         return f"the prior density of the combinations cannot be estimated well (log variance {noise:.1f})"
-    if shape >= K_LIMIT:
+    # Metropolis can live with heavier tails than importance sampling, if it is seldom in them
+    if shape >= (K_LIMIT if acceptance < HIGH_ACCEPTANCE else HIGH_K_LIMIT):
         return f"no proposal was found that fits the posterior's tails (k-hat {shape:.2f})"
     # between modes that lie apart nothing else gets across
     if acceptance < (ACCEPTANCE_LIMIT if modes == 1 else SEVERAL_LIMIT):
@@ -244,11 +247,16 @@ class _Importance:
         """A round with the newest mixture."""
         proposal = _defended(self.mixture)
         x = proposal.sample(self.rng, size)
-        points = self.tool.many_uniforms(self.rng, size)
-        repeated = Moments(*(np.repeat(part, size, axis=0) for part in self.moments))
-        made = evaluate(self.posterior, self.fibre, self.tool, x, points, self.rng.random(size), repeated)
         self.proposals.append(proposal)
         self.sizes.append(size)
+        together = max(1, PIECE // self.tool.number)
+        for i in range(0, size, together):
+            self._evaluate(x[i : i + together])
+
+    def _evaluate(self, x: Array) -> None:
+        points, choices = self.tool.many_uniforms(self.rng, len(x)), self.rng.random(len(x))
+        repeated = Moments(*(np.repeat(part, len(x), axis=0) for part in self.moments))
+        made = evaluate(self.posterior, self.fibre, self.tool, x, points, choices, repeated)
         self.x, self.log_target = np.concatenate([self.x, x]), np.concatenate([self.log_target, made.log_target])
         self.solves, self.failures = self.solves + int(made.solves.sum()), self.failures + int(made.failures.sum())
 

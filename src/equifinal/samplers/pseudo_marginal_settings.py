@@ -11,6 +11,7 @@ from equifinal.errors import DataError, did_you_mean
 from equifinal.samplers.estimator import POINTS, ROOTS
 from equifinal.samplers.laws import LAWS
 
+MOST_POINTS = 100_000  # on a fibre: more would only take memory
 PARTITIONS = ("volume", "qr", "by c")
 TARGETS = {"walk": 0.27, "gradient": 0.5}  # proposals, and the acceptance that suits each
 PAPER = {"aux": 128, "points": "iid", "law": "uniform", "roots": "one", "partition": "qr"}
@@ -50,9 +51,13 @@ class Settings:
     target: float = None  # type: ignore[assignment]  # as suits the proposal
 
     def __post_init__(self) -> None:
-        if isinstance(self.aux, bool) or not isinstance(self.aux, (int, np.integer)) or not 1 <= self.aux <= 10**6:
+        if (
+            isinstance(self.aux, bool)
+            or not isinstance(self.aux, (int, np.integer))
+            or not 1 <= self.aux <= MOST_POINTS
+        ):
             raise DataError(
-                f"pseudo-marginal option 'aux' must be a whole number between 1 and a million, not {self.aux!r}"
+                f"pseudo-marginal option 'aux' must be a whole number between 1 and {MOST_POINTS:,}, not {self.aux!r}"
             )
         object.__setattr__(self, "aux", int(self.aux))
         whole = {"points": POINTS, "roots": ROOTS, "law": ("auto", *LAWS), "partition": PARTITIONS}

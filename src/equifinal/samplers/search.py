@@ -142,7 +142,10 @@ def _step(hessian: Array, slope: Array, stopped: NDArray[np.bool_], damping: Arr
     floor = 1e-6 * size.max(axis=1, keepdims=True) + 1e-10
     ridge = damping[:, None] * np.maximum(size, floor) + stopped
     matrix = scaled + ridge[:, :, None] * np.eye(d)
-    step = np.linalg.solve(matrix, (slope * spread)[..., None])[..., 0]
+    # in units that make the diagonal one, and a little more than that: along a fibre the rest is singular
+    unit = np.sqrt(np.diagonal(matrix, axis1=1, axis2=2))
+    matrix = matrix / (unit[:, :, None] * unit[:, None, :]) + 1e-9 * np.eye(d)
+    step = np.linalg.solve(matrix, (slope * spread / unit)[..., None])[..., 0] / unit
     longest = np.abs(step).max(axis=1, keepdims=True)
     return step * np.minimum(1.0, LONGEST / np.maximum(longest, 1e-300)) * spread
 
