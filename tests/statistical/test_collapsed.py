@@ -27,7 +27,7 @@ from tests.statistical.starts import moments_of, stationary
 LEVEL = 1e-6
 
 
-def p_values(name: str, monkeypatch: pytest.MonkeyPatch, n: int = 20_000, steps: int = 8, **options) -> list[float]:
+def p_values(name: str, monkeypatch: pytest.MonkeyPatch, n: int = 10_000, steps: int = 8, **options) -> list[float]:
     """Of Kolmogorov-Smirnov tests for each parameter and combination, after some steps from exact draws."""
     monkeypatch.setattr(collapsed, "BATCH", 5)  # two batches, the second in part
     found = case(name)

@@ -134,7 +134,7 @@ def test_whatever_the_number_of_points(name: str, aux: int, points: str, monkeyp
 @pytest.mark.parametrize("law", ["prior", "uniform", "local", "learned"])
 @pytest.mark.parametrize("name", ["product", "cubic", "product of three", "si"])
 def test_whatever_the_law_of_the_points(name: str, law: str, points: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert min(p_values(name, monkeypatch, law=law, aux=2, points=points)) > LEVEL
+    assert min(p_values(name, monkeypatch, 20_000, law=law, aux=2, points=points)) > LEVEL
 
 
 @pytest.mark.parametrize("points", ["iid", "lattice"])
@@ -161,7 +161,7 @@ def test_with_one_root_of_each_point(name: str, points: str, monkeypatch: pytest
     ],
 )
 def test_with_several_charts(name: str, charts, law: str, points: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert min(p_values(name, monkeypatch, charts=charts, law=law, aux=2, points=points)) > LEVEL
+    assert min(p_values(name, monkeypatch, 20_000, charts=charts, law=law, aux=2, points=points)) > LEVEL
 
 
 def test_with_a_partition_for_each_c(monkeypatch: pytest.MonkeyPatch) -> None:
