@@ -31,6 +31,19 @@ time = [0, 0.5, 1, 2, 4]
 y = [1.9, 1.6, 1.1, 0.8, 0.1]
 '''
 
+# to stand in place of its [data]
+ARMS = """
+[[experiment]]
+name = 'one'
+data = { time = [0, 1, 4], y = [1.9, 1.1, 0.1] }
+[[experiment]]
+name = 'two'
+data = { time = [0.5, 2], y = [1.6, 0.8] }
+[[experiment]]
+name = 'three'
+data = { time = [0, 3], y = [2.1, 0.4] }
+"""
+
 
 @cache
 def decay() -> Posterior:

@@ -13,7 +13,7 @@ from equifinal.io.toml import loads
 from equifinal.noise import Noise
 from equifinal.posterior import Posterior
 from equifinal.problem import Problem
-from tests.problems import DECAY, decay, decay_log_likelihood, si
+from tests.problems import ARMS, DECAY, decay, decay_log_likelihood, si
 
 
 def logistic(theta: np.ndarray, t: np.ndarray) -> np.ndarray:
@@ -224,17 +224,6 @@ def test_pickling_sends_the_problem() -> None:
 
 # --- early rejection ---
 
-ARMS = """
-[[experiment]]
-name = 'one'
-data = { time = [0, 1, 4], y = [1.9, 1.1, 0.1] }
-[[experiment]]
-name = 'two'
-data = { time = [0.5, 2], y = [1.6, 0.8] }
-[[experiment]]
-name = 'three'
-data = { time = [0, 3], y = [2.1, 0.4] }
-"""
 ESTIMATED = DECAY.replace("sd = 0.2", 'sd = "s"').replace(
     "[noise]", 's = { prior = "loguniform", lower = 0.01, upper = 10 }\n[noise]'
 )

@@ -26,23 +26,12 @@ from equifinal.samplers import run as running
 from equifinal.samplers.estimator import Estimate
 from equifinal.samplers.law import Moments, PriorLaw
 from equifinal.samplers.run import RunSettings, run
-from tests.problems import DECAY, decay, si
+from tests.problems import ARMS, DECAY, decay, si
 from tests.samplers.test_geometric import SCALED, TWO_STAGES, scaled
 from tests.samplers.test_run import assert_same, stop_after
 from tests.statistical.exact import case
 
 SETTINGS = RunSettings(sampler="pseudo-marginal", chains=3, warmup=120, draws=120, seed=7, options={"aux": 8})
-ARMS = """
-[[experiment]]
-name = 'one'
-data = { time = [0, 1, 4], y = [1.9, 1.1, 0.1] }
-[[experiment]]
-name = 'two'
-data = { time = [0.5, 2], y = [1.6, 0.8] }
-[[experiment]]
-name = 'three'
-data = { time = [0, 3], y = [2.1, 0.4] }
-"""
 
 
 def settings_of(**options) -> RunSettings:
@@ -440,6 +429,9 @@ class _Nowhere(PriorLaw):
     def draw(self, c, uniforms, moments):
         return uniforms * 0 + 1e6, np.zeros(uniforms.shape[:2])
 
+    def log_density(self, c, free, moments):
+        return np.zeros(free.shape[:2])
+
 
 @pytest.fixture(scope="module")
 def data():
@@ -515,3 +507,50 @@ def test_names_of_coordinates_from_a_file() -> None:
     table = '\n[sampling]\nsampler = "pseudo-marginal"\noptions = { aux = 4, charts = [["s"], ["a"]] }\n'
     settings = run_settings(loads(SCALED + table), {})
     assert settings.sampler_settings().charts == [["s"], ["a"]]
+
+
+# --- a law of one's own is tried before it is trusted ---
+
+
+class WrongDensity(PriorLaw):
+    def log_density(self, c, free, moments):
+        return super().log_density(c, free, moments) + free[..., 0]
+
+
+class WrongShape(PriorLaw):
+    def draw(self, c, uniforms, moments):
+        free, log_density = super().draw(c, uniforms, moments)
+        return free[:, 1:], log_density
+
+
+class NoDensity(PriorLaw):
+    def draw(self, c, uniforms, moments):
+        free, log_density = super().draw(c, uniforms, moments)
+        return free, np.full_like(log_density, np.nan)
+
+
+class Fails(PriorLaw):
+    def draw(self, c, uniforms, moments):
+        raise ZeroDivisionError("one over nothing")
+
+
+class NoWidth(PriorLaw):
+    def __init__(self, fibre):
+        super().__init__(fibre)
+        self.width = "two"
+
+
+@pytest.mark.parametrize(
+    ("law", "words"),
+    [
+        (WrongDensity, "law WrongDensity: log_density does not agree with what draw says of its own points"),
+        (WrongShape, r"law WrongShape: draw's points must have the shape \(\d+, 5, 1\), not \(\d+, 4, 1\)"),
+        (NoDensity, "law NoDensity: draw must give finite log densities"),
+        (Fails, "law Fails fails: ZeroDivisionError: one over nothing"),
+        (NoWidth, "law NoWidth: 'width' must say how many uniforms a point takes, not 'two'"),
+    ],
+)
+def test_broken_laws_are_refused(law, words: str) -> None:
+    posterior, fibre = scaled()
+    with pytest.raises(SamplingError, match=words):
+        run(posterior, settings_of(law=law), fibre=fibre)

@@ -6,22 +6,21 @@ import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property, partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from equifinal.algebra.deadline import Deadline, OutOfTime
+from equifinal.algebra.deadline import Deadline
 from equifinal.algebra.levels import Levels
 from equifinal.algebra.residues import BadPrime
-from equifinal.algebra.triangular import NoTriangularForm, Triangular
 from equifinal.errors import IdentifiabilityError, did_you_mean
 from equifinal.expression import Expression, Name, names, to_text
-from equifinal.fibre.chart import Chart, Roots, TriangularChart
+from equifinal.fibre.chart import Chart, Roots
+from equifinal.fibre.chart_maker import ChartMaker
 from equifinal.fibre.combinations import Combinations, Geometry, Projection
 from equifinal.fibre.equivalents import Equivalent, equivalents
-from equifinal.fibre.homotopy import GeneralChart
-from equifinal.fibre.partition import rank_revealing, ranked, tangent_bases
+from equifinal.fibre.partition import ranked, tangent_bases
 from equifinal.fibre.support import Events, Support, events_of, support
 from equifinal.fibre.weighted import Weighted, weighted
 from equifinal.identifiability import Identifiability
@@ -30,20 +29,7 @@ from equifinal.prior import Prior, from_theta, log_prior, prior_table, to_theta
 
 Array = NDArray[np.float64]
 
-GOOD = 0.5  # share of the best score from which on few roots and closed forms decide
 DRAWS = 400  # of the prior, for averages
-
-
-class _Form(NamedTuple):
-    """A partition, how many complex roots it has (0: not known), and its symbolic solution if there is one."""
-
-    free: tuple[str, ...]
-    degree: int
-    found: Triangular | None
-
-    @property
-    def largest(self) -> int:
-        return max((step.degree for step in self.found.steps), default=1) if self.found else 0
 
 
 class Fibre:
@@ -105,7 +91,8 @@ class Fibre:
         except BadPrime:
             raise IdentifiabilityError("a combination divides by zero for all parameters") from None
         self._chosen, self.combinations = self._independent(deadline, _chosen)
-        self.chart: Chart = self._chart(partition, deadline)
+        self._charts = ChartMaker(self.combinations, self._levels, self.constants, self.bounds, time_limit)
+        self.chart: Chart = self._charts.chart(partition, self._jacobians, self.prior_draws, deadline)
 
     @staticmethod
     def of(result: Identifiability, priors: Mapping[str, Prior], *, kept: Sequence[str] = (), **options: Any) -> Fibre:
@@ -244,7 +231,7 @@ class Fibre:
 
     @cached_property
     def _events(self) -> Events | None:
-        form = self._form(self.free, Deadline(self.time_limit)).found
+        form = self._charts.form(self.free, Deadline(self.time_limit)).found
         return events_of(form, self.free[0], self.bounds)
 
     def equivalents(self, theta: Array, n: int = 10, *, seed: int = 0) -> Array:
@@ -359,67 +346,6 @@ class Fibre:
             return _conditioning(candidate[1].in_coordinates(u, self.table, self.spread_in_coordinates))
 
         return max(candidates, key=conditioning)
-
-    def _chart(self, partition: str | Sequence[str], deadline: Deadline) -> Chart:
-        if isinstance(partition, str) and partition not in ("volume", "qr"):
-            raise IdentifiabilityError(
-                f"partition must be 'volume', 'qr' or names of parameters, not '{partition}'"
-                f"{did_you_mean(partition, ('volume', 'qr'))}"
-            )
-        if partition == "volume":
-            return self._best_chart(deadline)
-        if partition == "qr":
-            free = tuple(self.names[k] for k in rank_revealing(self._jacobians()))
-            if not self._levels.is_valid(free):
-                raise IdentifiabilityError(
-                    f"the partition by rank-revealing QR ({', '.join(free)} free) is not valid: the combinations do "
-                    "not determine the other parameters; use partition 'volume'"
-                )
-        else:
-            free = tuple(partition)
-            for name in free:
-                if name not in self.names:
-                    raise IdentifiabilityError(f"unknown parameter '{name}'{did_you_mean(name, self.names)}")
-            if len(free) != self.dimension or not self._levels.is_valid(free):
-                raise IdentifiabilityError(
-                    f"({', '.join(free)}) cannot be the free coordinates: the {self.rank} independent combinations "
-                    f"must determine the others, so {self.dimension} of the parameters that move along the fibre "
-                    "are needed"
-                )
-        return self._compiled(self._form(free, deadline))
-
-    def _best_chart(self, deadline: Deadline) -> Chart:
-        scored = ranked(tangent_bases(self._jacobians()))
-        if not scored:
-            raise IdentifiabilityError("the combinations are dependent everywhere in the prior's support")
-        best: tuple[tuple[Any, ...], _Form] | None = None
-        for value, columns in [s for s in scored if s[0] >= GOOD * scored[0][0]][:12]:
-            if best is not None and deadline.remaining() < 0.5 * self.time_limit:
-                break
-            form = self._form(tuple(self.names[k] for k in columns), deadline)
-            key = (form.found is None, form.degree or np.inf, form.largest > 2, -value)
-            if best is None or key < best[0]:
-                best = key, form
-            if best[0][:2] == (False, 1):
-                break
-        assert best is not None
-        return self._compiled(best[1])
-
-    def _form(self, free: Sequence[str], deadline: Deadline) -> _Form:
-        independent = self.combinations.independent
-        degree = Levels(independent, self.constants, self.names).count(free, deadline)
-        dependent = [n for n in self.names if n not in free]
-        try:
-            found = Triangular(independent, self.constants, self.names, dependent, deadline.part(3.0))
-        except (NoTriangularForm, OutOfTime):
-            return _Form(tuple(free), degree, None)
-        return _Form(tuple(free), degree or found.degree, found)
-
-    def _compiled(self, form: _Form) -> Chart:
-        """Solved step by step if such a form was found, else by homotopy."""
-        if form.found is None:
-            return GeneralChart(self.combinations, form.free, form.degree, self.bounds, self.prior_draws)
-        return TriangularChart(self.combinations, form.free, form.found.steps, form.degree, self.bounds)
 
     def _jacobians(self) -> Array:
         """Of full rank, at prior draws, in sampling coordinates."""

@@ -22,10 +22,11 @@ it does not, `prepare` says so, and another sampler is the better choice.
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,6 +60,7 @@ class Settings(pseudo_marginal.Settings):
         Points on a fibre for each proposal; left out, as few as make hat p_C nearly free of noise.
     """
 
+    sampler: ClassVar[str] = "collapsed"
     aux: Any = None
 
     def __post_init__(self) -> None:
@@ -107,7 +109,9 @@ def prepare(
     """Find the posterior from prior draws, and a proposal for it."""
     numbers = POINTS if settings.aux is None else (settings.aux,)
     tools = [partial(_tool, fibre, settings, number) for number in numbers]
-    return proposal.prepare(posterior, fibre, tools, np.random.default_rng([seed, 7]), report)
+    began = time.perf_counter()
+    plan = proposal.prepare(posterior, fibre, tools, np.random.default_rng([seed, 7]), report)
+    return plan._replace(seconds=time.perf_counter() - began)
 
 
 def _tool(fibre: Fibre, settings: Settings, number: int) -> Tool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +18,7 @@ Array = NDArray[np.float64]
 WIDE = 0.2  # the share of the prior
 
 
-class GaussianLaw(FreeLaw):
+class GaussianLaw(FreeLaw, ABC):
     """Gaussian in the sampling coordinates of theta_I, with a share of the prior."""
 
     def __init__(self, fibre: Fibre):
@@ -26,9 +27,9 @@ class GaussianLaw(FreeLaw):
         self.width = fibre.dimension + 1
         self.coordinates = combination_coordinates(fibre)
 
+    @abstractmethod
     def _shape(self, c: Array, moments: Moments) -> tuple[Array, Array]:
         """Centre (n, r), and Cholesky factor (n, r, r) of the covariance: functions of c and of what was learned."""
-        raise NotImplementedError
 
     def draw(self, c: Array, uniforms: Array, moments: Moments) -> Drawn:
         from scipy.special import ndtri

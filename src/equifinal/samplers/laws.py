@@ -14,6 +14,7 @@ from equifinal.prior import LOGUNIFORM, UNIFORM, Prior, from_theta, to_theta
 from equifinal.samplers.block_law import BlockLaw, blocks
 from equifinal.samplers.gaussian_laws import LearnedLaw, LocalLaw
 from equifinal.samplers.law import Drawn, FreeLaw, Law, Moments, PriorLaw
+from equifinal.samplers.own_law import own_law
 from equifinal.samplers.polytope import PolytopeLaw
 
 Array = NDArray[np.float64]
@@ -142,7 +143,7 @@ def make_law(fibre: Fibre, choice: LawChoice) -> Law:
     if fibre.dimension == 0:
         return NoPoint(fibre)
     if not isinstance(choice, str):
-        return choice(fibre)
+        return own_law(fibre, choice)
     if choice != "auto":
         return LAWS[choice](fibre)
     if fibre.dimension == 1:

@@ -54,6 +54,7 @@ class Plan(NamedTuple):
     modes: int
     solves: int
     failures: int
+    seconds: float = 0.0
 
     @property
     def refusal(self) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -41,6 +41,7 @@ class Settings:
         The acceptance that warm-up aims at; left out, the one that suits the proposal.
     """
 
+    sampler: ClassVar[str] = "pseudo-marginal"
     aux: int = 128
     points: str = "lattice"
     law: Any = "auto"
@@ -57,7 +58,7 @@ class Settings:
             or not 1 <= self.aux <= MOST_POINTS
         ):
             raise DataError(
-                f"pseudo-marginal option 'aux' must be a whole number between 1 and {MOST_POINTS:,}, not {self.aux!r}"
+                f"{self.sampler} option 'aux' must be a whole number between 1 and {MOST_POINTS:,}, not {self.aux!r}"
             )
         object.__setattr__(self, "aux", int(self.aux))
         whole = {"points": POINTS, "roots": ROOTS, "law": ("auto", *LAWS), "partition": PARTITIONS}
@@ -68,21 +69,21 @@ class Settings:
                 hint = did_you_mean(str(value), known)
                 also = {"law": " or a class", "partition": " or a list of names"}.get(name, "")
                 raise DataError(
-                    f"pseudo-marginal option '{name}' must be {' or '.join(known)}{also}, not {value!r}{hint}"
+                    f"{self.sampler} option '{name}' must be {' or '.join(known)}{also}, not {value!r}{hint}"
                 )
         if not isinstance(self.charts, (list, tuple)) or not all(map(_is_names, self.charts)) or len(self.charts) == 1:
             raise DataError(
-                "pseudo-marginal option 'charts' must be several lists of names of free coordinates, such as "
+                f"{self.sampler} option 'charts' must be several lists of names of free coordinates, such as "
                 f"[['a'], ['b']], not {self.charts!r}"
             )
         if self.charts and self.partition != "volume":
-            raise DataError("pseudo-marginal options 'partition' and 'charts' exclude each other")
+            raise DataError(f"{self.sampler} options 'partition' and 'charts' exclude each other")
         if self.charts and self.roots == "one":
-            raise DataError("pseudo-marginal option 'roots' must be 'sum' with several charts, not 'one'")
+            raise DataError(f"{self.sampler} option 'roots' must be 'sum' with several charts, not 'one'")
         if self.target is None:
             object.__setattr__(self, "target", TARGETS[self.proposal])
         if not isinstance(self.target, (int, float)) or isinstance(self.target, bool) or not 0 < self.target < 1:
-            raise DataError(f"pseudo-marginal option 'target' must lie between 0 and 1, not {self.target!r}")
+            raise DataError(f"{self.sampler} option 'target' must lie between 0 and 1, not {self.target!r}")
 
     @property
     def needs_fibre(self) -> bool:

@@ -163,6 +163,7 @@ class Snapshot(NamedTuple):
 def _begin(
     posterior: Posterior, settings: RunSettings, fibre: Fibre | None, plan: Any, report: Callable[[str], None]
 ) -> Snapshot:
+    began = time.perf_counter() - (plan.seconds if plan else 0.0)
     rngs = spawn_generators(settings.seed, settings.chains)
     sampler, options = sampler_module(settings.sampler), settings.sampler_settings()
     if hasattr(sampler, "prepare"):  # once for all chains; the first of them is charged with it
@@ -173,11 +174,8 @@ def _begin(
                     f"{plan.refusal}: chains may stand still for long; sampler 'auto' chooses another one", stacklevel=2
                 )
         first = np.arange(settings.chains) == 0
-        state, solves, failures = (
-            sampler.init(posterior, plan, options, fibre, rngs),
-            plan.solves * first,
-            plan.failures * first,
-        )
+        state = sampler.init(posterior, plan, options, fibre, rngs)
+        solves, failures = plan.solves * first, plan.failures * first
     else:
         find = search if sampler.SEARCHES else prior_start
         starts = [find(posterior, rng) for rng in rngs]
@@ -185,7 +183,8 @@ def _begin(
         solves, failures = np.array([[start.solves, start.failures] for start in starts]).T
     nothing = advance(posterior, settings, state, rngs, 0, 0, Parcel(fibre))
     tally = nothing.tally._replace(solves=solves, failures=failures, warmup_solves=solves)
-    return Snapshot(0, state, rngs, tally, (nothing.chunk,))
+    # finding the posterior is a part of the warm-up
+    return Snapshot(0, state, rngs, tally, (nothing.chunk,), warmup_seconds=time.perf_counter() - began)
 
 
 def _restore(settings: RunSettings, saved: Saved) -> Snapshot:

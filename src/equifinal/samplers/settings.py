@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from importlib import import_module
 from types import ModuleType
 from typing import Any
@@ -71,11 +71,11 @@ class RunSettings:
         self.sampler_settings()
 
     def sampler_settings(self) -> Any:
-        fields = sampler_module(self.sampler).Settings.__dataclass_fields__
+        known = [option.name for option in fields(sampler_module(self.sampler).Settings)]
         for name in self.options:
-            if name not in fields:
-                hint = did_you_mean(name, fields)
-                raise DataError(f"sampler '{self.sampler}' has no option '{name}'{hint} (it has: {', '.join(fields)})")
+            if name not in known:
+                hint = did_you_mean(name, known)
+                raise DataError(f"sampler '{self.sampler}' has no option '{name}'{hint} (it has: {', '.join(known)})")
         return sampler_module(self.sampler).Settings(**self.options)
 
     @property
