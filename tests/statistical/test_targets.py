@@ -1,8 +1,8 @@
 """Harder targets, each against a long run of independent code (`references.json`).
 
-Three quantiles of each parameter, |z| < 5 with the effective sizes of both sides: 40 parameters, 120 comparisons.
-Were scores normal, a false alarm came once in 14,500 runs of this file; as the errors of a reference come from 32
-replicates, they are a little wider than that, and where those dominate it is once in 390 (t with 31 degrees of
+Three quantiles of each parameter, |z| < 5 with the effective sizes of both sides: 66 parameters, 198 comparisons.
+Were scores normal, a false alarm came once in 8,800 runs of this file; as the errors of a reference come from 32
+replicates, they are a little wider than that, and where those dominate it is once in 240 (t with 31 degrees of
 freedom).
 """
 
@@ -18,17 +18,17 @@ from equifinal.result import sample
 from tests.statistical.stored_reference import stored, z_scores
 from tests.targets import TARGETS
 
-# of the others (`benchmarks/targets.py`) no chain of 10,000 iterations says enough yet, which R-hat shows
-SOLVED = ("influenza", "food_chain", "pharmacokinetics", "lynx_hare", "cholera", "robertson")
+# of these no chain of 10,000 iterations says enough yet, which R-hat shows
+UNSOLVED = ("goodwin_unanalysed",)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [name for name in TARGETS if name in SOLVED])
+@pytest.mark.parametrize("name", [name for name in TARGETS if name not in UNSOLVED])
 @pytest.mark.usefixtures("shared_data")
 def test_agrees_with_an_independent_run(name: str) -> None:
     problem = TARGETS[name]()
     data = sample(problem, sampler="auto", seed=3, progress=False)
     draws = {key: data.posterior[key].values for key in problem.parameters}
     scores = z_scores(draws, stored(name, problem))
-    assert max(float(arviz.rhat(x)) for x in draws.values()) < 1.02, json.loads(data.attrs["notes"])
+    assert max(float(arviz.rhat(x)) for x in draws.values()) < 1.01, json.loads(data.attrs["notes"])
     assert max(np.abs(z).max() for z in scores.values()) < 5, scores

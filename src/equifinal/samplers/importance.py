@@ -21,7 +21,7 @@ from equifinal.samplers.target import Explored
 
 Array = NDArray[np.float64]
 
-ROUNDS = (500, 1300, 1000)  # draws; the last judge what the others have found
+ROUNDS = (400, 1400, 800)  # draws; the last judge what the others have found
 MORE_ROUNDS = (1300, 2500)  # if these do not suffice
 DUST = 1e-5  # of all weight, not looked at when a mixture is fitted
 

@@ -20,7 +20,7 @@ Array = NDArray[np.float64]
 
 ROUNDS = 60
 LEAST_SHARE = 0.02  # of a component; those below are dropped
-DF = 8.0  # degrees of freedom of components that are fitted
+DF = 12.0  # degrees of freedom of components that are fitted
 GAIN = 1e-5  # of the mean log density: less is not worth another round
 
 

@@ -14,7 +14,7 @@ from equifinal.samplers.pareto import k_hat
 
 Array = NDArray[np.float64]
 
-INFLATION = 1.05  # of the scale of fitted components
+INFLATION = 1.1  # of the scale of fitted components
 WIDE_SHARE, WIDE_SCALE, WIDE_DF = 0.1, 1.5, 4.0  # of the defensive component
 K_LIMIT, ACCEPTANCE_LIMIT = 0.5, 0.55
 HIGH_ACCEPTANCE, LOOSE_K_LIMIT = 0.6, 0.7
