@@ -361,6 +361,31 @@ def calibrate(
 
 
 @app.command()
+def paper(
+    case: Annotated[str, typer.Argument(metavar="si|hiv", help="A case study.")],
+    quick: Annotated[bool, typer.Option("--quick", help="A twentieth of the iterations.")] = False,
+    out: Annotated[Path | None, typer.Option(help="Folder for tables and figures.", show_default="paper-CASE")] = None,
+    seed: Annotated[int, typer.Option(help="Same seed, same draws.")] = 1,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """The case studies of the paper behind this package: all samplers side by side, against the exact posterior."""
+    from equifinal.paper.cases import case_study
+    from equifinal.paper.study import study
+    from equifinal.progress import show_stages
+
+    case_study(case)
+    with show_stages(not quiet and not as_json) as report:
+        done = study(case, out or Path(f"paper-{case}"), quick=quick, seed=seed, report=report)
+    if as_json:
+        _print_json(done.to_json())
+    else:
+        print(done.to_markdown(), end="")
+    for path in done.written:
+        print(f"wrote {path}", file=sys.stderr)
+
+
+@app.command()
 def examples(
     name: Annotated[str | None, typer.Argument(help="An example to copy out.")] = None,
     to: Annotated[Path, typer.Option(help="The folder to copy it to.")] = Path("."),

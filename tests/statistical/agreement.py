@@ -5,8 +5,8 @@ from __future__ import annotations
 import arviz
 import numpy as np
 
-from tests.statistical import hiv_reference
-from tests.statistical.exact import si_combinations, si_marginal
+from equifinal.paper import hiv_reference
+from equifinal.paper.si_reference import si_combinations, si_marginal
 
 SHARES = np.arange(1, 10) / 10
 

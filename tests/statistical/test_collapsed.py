@@ -14,6 +14,7 @@ from scipy import stats
 
 from equifinal.examples import example_path
 from equifinal.io.toml import load
+from equifinal.paper.si_reference import si_data, si_interval, si_laplace, si_log_likelihood
 from equifinal.result import sample
 from equifinal.samplers import collapsed, mixture
 from equifinal.samplers.collapsed import State
@@ -21,7 +22,7 @@ from equifinal.samplers.combination_coordinates import combination_coordinates
 from equifinal.samplers.pseudo_marginal import on_branch
 from tests.problems import si
 from tests.statistical.agreement import agree_with_importance_sampling, agree_with_quadrature
-from tests.statistical.exact import case, si_data, si_interval, si_laplace, si_log_likelihood
+from tests.statistical.exact import case
 from tests.statistical.starts import moments_of, stationary
 
 LEVEL = 1e-6
