@@ -129,7 +129,9 @@ def marginal(name: str, number: int) -> Marginal:
         density = _along_fibres(name, grid, found)
         at = np.interp(grid, ordered, probability)
     else:
-        density = stats.gaussian_kde(values, weights=found.weight)(grid)
+        kernel = stats.gaussian_kde(values, weights=found.weight)
+        kernel.set_bandwidth(1.4 * kernel.scotts_factor())
+        density = kernel(grid)
     return Marginal(grid, np.maximum.accumulate(at), density, float(error))
 
 
