@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -418,3 +419,73 @@ def test_our_own_faults_are_owned_up_to(problem: Path, tmp_path: Path, monkeypat
     shown = capsys.readouterr().err
     assert "internal error: RuntimeError: boom" in shown
     assert "Traceback" not in shown
+
+
+CALIBRATE = ["--replicates", "4", "--chains", "2", "--draws", "40", "--ranked", "19", "--seed", "2"]
+
+
+def test_calibrate_writes_and_goes_on(problem: Path, tmp_path: Path, command: Callable[..., Done]) -> None:
+    done = command("calibrate", str(problem), *CALIBRATE)
+    assert done.returncode == 0, done.stderr
+    for word in (
+        "half_life",
+        "quantity",
+        "log likelihood",
+        "calibrated: the ranks of all 4",
+        "4 replicates show gross",
+    ):
+        assert word in done.stdout.replace("\n", " ")
+    assert "replicate 4 of 4" in done.stderr
+    folder = tmp_path / "decay-calibration"
+    assert {p.name for p in folder.iterdir()} == {"replicates.jsonl", "calibration.json", "ranks.svg", "ranks.png"}
+    again = command("calibrate", str(problem), *CALIBRATE, "--json")
+    found = json.loads(again.stdout)
+    assert found == json.loads((folder / "calibration.json").read_text())
+    assert found["quantities"]["k"]["kind"] == "parameter"
+    assert found["calibrated"] is True
+    other = command("calibrate", str(problem), *CALIBRATE[:-1], "3")
+    assert other.returncode == 2
+    assert "another seed" in other.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--replicates", "0"], "'replicates' must be a whole number from 1"),
+        (["--workers", "-1"], "the number of workers cannot be -1"),
+        (["--sampler", "gibbs"], "unknown sampler 'gibbs'"),
+        (["--sampler", "collapsed", "--swap"], "no option 'swap'"),
+        (["--draws", "3"], "fewer than the 99"),
+    ],
+)
+def test_calibrate_refuses(problem: Path, command: Callable[..., Done], arguments: list[str], words: str) -> None:
+    done = command("calibrate", str(problem), *arguments)
+    assert done.returncode == 2
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_calibrate_survives_a_kill(problem: Path, tmp_path: Path) -> None:
+    arguments = ["calibrate", str(problem), *CALIBRATE[2:], "--replicates", "400", "--quiet"]
+    record = tmp_path / "decay-calibration" / "replicates.jsonl"
+    process = subprocess.Popen([*COMMAND, *arguments], cwd=tmp_path, stdout=subprocess.DEVNULL)
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline and (not record.exists() or record.read_bytes().count(b"\n") < 3):
+        time.sleep(0.05)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    done = record.read_bytes().count(b"\n") - 1
+    assert 2 <= done < 400
+    arguments[arguments.index("400")] = str(done + 2)
+    again = equifinal(*arguments, cwd=tmp_path)
+    assert again.returncode == 0, again.stderr
+    numbers = [json.loads(line)["number"] for line in record.read_text().splitlines()[1:]]
+    assert numbers == list(range(done + 2))
+
+
+def test_paper_refuses(command: Callable[..., Done], tmp_path: Path) -> None:
+    done = command("paper", "sir")
+    assert done.returncode == 2
+    assert "there is no case study 'sir'" in done.stderr
+    (tmp_path / "file").write_text("")
+    assert "is a file" in command("paper", "si", "--out", str(tmp_path / "file")).stderr

@@ -10,6 +10,7 @@ from importlib.metadata import version as _version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from equifinal.calibrating import calibrate
     from equifinal.data import Experiment, InputSeries, Observations
     from equifinal.diagnostics import advise, summarise
     from equifinal.errors import EquifinalError
@@ -43,6 +44,7 @@ _HOMES = {
     "Posterior": "posterior",
     "sample": "result",
     "simulate": "predict",
+    "calibrate": "calibrating",
     "summarise": "diagnostics",
     "advise": "diagnostics",
     "EquifinalError": "errors",
@@ -62,6 +64,7 @@ __all__ = [
     "Problem",
     "advise",
     "analyse",
+    "calibrate",
     "equivalents",
     "load",
     "sample",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -103,6 +104,13 @@ class Observations:
         fields = {"output": output, "times": t[seen], "values": y[seen], "previous": previous[seen]}
         for key, value in (fields | {"noise": noise, "increment": increment}).items():
             object.__setattr__(self, key, value)
+
+    def with_values(self, values: Array) -> Observations:
+        """The same times, noise and, for increments, previous times, with other values."""
+        found = copy(self)
+        self.noise.check_values(values, self.output)
+        object.__setattr__(found, "values", np.array(values, float))
+        return found
 
 
 def _column(values: Any, what: str) -> Array:

@@ -5,19 +5,16 @@ from __future__ import annotations
 import json
 import math
 import os
-import threading
-import time
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Executor, ProcessPoolExecutor
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
-from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from equifinal import diagnostics, result
 from equifinal.errors import DataError, InterruptedRunError
 from equifinal.problem import Problem
+from equifinal.workers import workers
 
 if TYPE_CHECKING:
     from arviz import InferenceData
@@ -96,9 +93,9 @@ def fit(
     """
     problem.require_complete()
     result.run_settings(problem, settings)  # before a folder is made
-    workers = _workers(processes)
+    pool = workers(processes)
     target = _claim_folder(problem.name) if folder is None else folder
-    with workers as executor, _owned(target, overwrite), _to_be_continued(target):
+    with pool as executor, _owned(target, overwrite), _to_be_continued(target):
         if announce is not None:
             announce()
         data = result.sample(
@@ -179,27 +176,6 @@ def _owner(folder: Path) -> int | None:
     except (OSError, ValueError, OverflowError):
         return None
     return process
-
-
-def _workers(processes: int) -> AbstractContextManager[Executor | None]:
-    if processes < 0:
-        raise DataError(f"the number of processes cannot be {processes}")
-    if processes == 0:
-        return nullcontext(None)
-    # forking after threads have started can deadlock
-    context = get_context("spawn")
-    return ProcessPoolExecutor(processes, mp_context=context, initializer=_follow, initargs=(os.getpid(),))
-
-
-def _follow(parent: int) -> None:
-    """End this worker when its parent is gone, killed perhaps."""
-
-    def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(1.0)
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
 
 
 # --- for people ---

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -92,6 +93,31 @@ def _bar(settings: RunSettings) -> Iterator[Display]:
             bar.update(task, completed=update.iteration, description=_phase(update), facts=_facts(update))
 
         yield display
+
+
+@contextmanager
+def show_count(what: str, total: int, enabled: bool = True) -> Iterator[Callable[[int], None]]:
+    """A function to be called with how many of so many are done."""
+    if not enabled:
+        yield lambda done: None
+    elif sys.stderr.isatty():
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+        columns = (TextColumn(what), BarColumn(bar_width=20), MofNCompleteColumn(), TimeRemainingColumn(compact=True))
+        with Progress(*columns, console=Console(stderr=True)) as bar:
+            task = bar.add_task(what, total=total)
+            yield lambda done: bar.update(task, completed=done)
+    else:
+        last = -math.inf
+
+        def tell(done: int) -> None:
+            nonlocal last
+            if done == total or time.perf_counter() - last > LINE_SECONDS:
+                last = time.perf_counter()
+                _say(f"{what} {done} of {total}")
+
+        yield tell
 
 
 def _say(text: str) -> None:

@@ -14,11 +14,12 @@ from equifinal.errors import SamplingError
 from equifinal.examples import example_path
 from equifinal.fibre import Fibre
 from equifinal.io.toml import load
+from equifinal.paper.si_reference import SI_BOUNDS, si_interval
 from equifinal.prior import Prior
 from equifinal.samplers.combination_coordinates import combination_coordinates
 from equifinal.samplers.estimator import Estimator, EstimatorByC, choose
 from equifinal.samplers.law import Moments
-from tests.statistical.exact import SI_BOUNDS, case, si_draw, si_interval
+from tests.statistical.exact import case, si_draw
 
 
 def moments_of(fibre: Fibre, n: int) -> Moments:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from equifinal.paper.si_reference import si_data, si_log_likelihood
 from equifinal.samplers import gradient_proposal
 from equifinal.samplers import pseudo_marginal as sampler
 from equifinal.samplers import run as running
@@ -17,7 +18,7 @@ from equifinal.samplers.run import RunSettings, run
 from tests.problems import si
 from tests.samplers.test_geometric import scaled
 from tests.samplers.test_run import assert_same, stop_after
-from tests.statistical.exact import case, si_data, si_log_likelihood
+from tests.statistical.exact import case
 
 NEAR = np.array([[2.5e-4, 0.25, 0.6, 40.0], [2.4e-4, 0.26, 0.5, 38.0]])  # theta of SI, where it fits
 

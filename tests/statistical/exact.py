@@ -13,11 +13,17 @@ from types import SimpleNamespace
 from typing import NamedTuple
 
 import numpy as np
-from scipy import optimize, stats
+from scipy import stats
 
-from equifinal.examples import example_path
 from equifinal.fibre import Fibre
-from equifinal.io.toml import load
+from equifinal.paper.si_reference import (
+    SI_BOUNDS,
+    si_combinations,
+    si_interval,
+    si_laplace,
+    si_log_likelihood,
+    si_theta,
+)
 from equifinal.posterior import Evaluation, Likelihood
 from equifinal.prior import Prior, log_prior, to_theta
 from equifinal.score import Expansion
@@ -198,58 +204,6 @@ def two_curves() -> Case:
 
 # --- the SI epidemic ---
 
-POPULATION = 1e4
-SI_BOUNDS = np.array([[1e-5, 1e-3], [0.01, 1.0], [0.01, 1.0], [1.0, 500.0]])  # beta, rho, gamma, I0
-
-
-@cache
-def si_data() -> tuple[Array, Array]:
-    (entry,) = load(example_path("si")).experiments[0].observations
-    return np.asarray(entry.times), np.asarray(entry.values)
-
-
-def si_log_likelihood(c: Array) -> Array:
-    """Of c = (beta/rho, beta N - gamma, rho I0): reports follow the logistic y' = c2 y - c1 y^2, y(0) = c3."""
-    times, values = si_data()
-    k, g, m = (c[:, j, None] for j in range(3))
-    growth = np.exp(g * times)
-    y = m * growth / (1 + k * m * times * np.where(g == 0, 1.0, np.expm1(g * times) / np.where(g == 0, 1.0, g * times)))
-    return -0.5 * np.sum(((y - values) / 5) ** 2, axis=1)
-
-
-def si_combinations(theta: Array) -> Array:
-    beta, rho, gamma, i0 = theta.T
-    return np.column_stack([beta / rho, beta * POPULATION - gamma, rho * i0])
-
-
-def si_interval(c: Array) -> tuple[Array, Array]:
-    """Between which rho the fibre over c lies in the box; its points are uniform in rho, as |det| = 1."""
-    k, g, m = c.T
-    (b0, b1), (r0, r1), (g0, g1), (i0, i1) = SI_BOUNDS
-    low = np.max([b0 / k, np.full_like(k, r0), (g0 + g) / (k * POPULATION), m / i1], axis=0)
-    high = np.min([b1 / k, np.full_like(k, r1), (g1 + g) / (k * POPULATION), m / i0], axis=0)
-    return low, np.maximum(high, low)
-
-
-def si_theta(c: Array, rho: Array) -> Array:
-    k, g, m = c.T
-    return np.column_stack([k * rho, rho, k * rho * POPULATION - g, m / rho])
-
-
-@cache
-def si_laplace() -> tuple[Array, Array]:
-    """Mode of c, and covariance of log c, roughly; c is positive wherever the posterior is not negligible."""
-    start = si_combinations(np.array([[2.5e-4, 0.25, 0.6, 40.0]]))[0]
-    found = optimize.minimize(lambda z: -si_log_likelihood((start * np.exp(z))[None])[0], np.zeros(3), tol=1e-10)
-    mode, step = start * np.exp(found.x), 1e-4
-    hessian = np.empty((3, 3))
-    for i in range(3):
-        for j in range(3):
-            a, b = np.eye(3)[i] * step, np.eye(3)[j] * step
-            points = mode * np.exp([a + b, a - b, b - a, -a - b])
-            hessian[i, j] = -np.dot([1, -1, -1, 1], si_log_likelihood(points)) / (4 * step**2)
-    return mode, np.linalg.inv(hessian)
-
 
 def si_draw(rng: np.random.Generator, size: int) -> Array:
     mode, covariance = si_laplace()
@@ -275,27 +229,6 @@ def si() -> Case:
     fibre = Fibre(["beta/rho", "10000*beta - gamma", "rho*I0"], priors)
     posterior = Known(fibre, lambda t: si_log_likelihood(si_combinations(t)))
     return Case(posterior, si_draw, 0.3, 1e-3)
-
-
-def si_marginal(name: int, values: Array, points: int = 61) -> Array:
-    """The posterior distribution function of a parameter of SI, by quadrature over c, exactly along the fibre."""
-    mode, covariance = si_laplace()
-    line = np.linspace(-7, 7, points)
-    z = np.stack(np.meshgrid(line, line, line, indexing="ij"), axis=-1).reshape(-1, 3)
-    c = mode * np.exp(z @ np.linalg.cholesky(covariance).T)
-    low, high = si_interval(c)
-    log_like = si_log_likelihood(c)
-    weight = np.exp(log_like - log_like.max()) * (high - low) * c.prod(axis=1)
-    used = weight > 1e-12 * weight.max()
-    c, low, high, weight = c[used], low[used], high[used], weight[used]
-    k, g, m = c.T
-    found = []
-    for x in values:
-        # where along the fibre the parameter passes x; I0 falls with rho, the others rise
-        at = [x / k, np.full_like(k, x), (x + g) / (k * POPULATION), m / x][name]
-        share = (np.clip(at, low, high) - low) / (high - low)
-        found.append(np.average(1 - share if name == 3 else share, weights=weight))
-    return np.array(found)
 
 
 CASES: dict[str, Callable[[], Case]] = {

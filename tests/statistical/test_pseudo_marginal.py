@@ -2,9 +2,9 @@
 
 Stationarity: n chains start from the exact law of (c, U): theta from the posterior, U given that theta is one of its
 points. After some steps every parameter and every combination must have the law it started with, by Kolmogorov-
-Smirnov against independent exact draws, at level 1e-6 a test. Unbiasedness: means of hat p_C(c) phi(c)/q(c) under q
-against means of phi(xi(theta)) under the prior, five functions phi each, five standard errors (a false alarm once in
-1.7 million comparisons). Each error that the method is known to be prone to must make the first test fail.
+Smirnov against independent exact draws, at level 1e-8 a test. Unbiasedness: means of hat p_C(c) phi(c)/q(c) under q
+against means of phi(xi(theta)) under the prior, five functions phi each, 5.5 standard errors (a false alarm once in
+26 million comparisons). Each error that the method is known to be prone to must make the first test fail at 1e-6.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from tests.statistical.agreement import agree_with_importance_sampling, agree_wi
 from tests.statistical.exact import Case, Sloped, case
 from tests.statistical.starts import moments_of, stationary
 
-LEVEL = 1e-6
+LEVEL, RARE = 1e-6, 1e-8  # what a planted error must fall below, and what an exact sampler must stay above
 FIXTURES = (
     *("product", "circle", "sum and product", "squares", "labelled", "cubic"),
     *("sum of three", "product of three", "product of four", "two curves", "si"),
@@ -120,33 +120,33 @@ def p_values(
 @pytest.mark.parametrize("points", ["iid", "lattice"])
 @pytest.mark.parametrize("name", FIXTURES)
 def test_the_sampler_is_exact(name: str, points: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert min(p_values(name, monkeypatch, REPLICATES.get(name, 40_000), aux=2, points=points)) > LEVEL
+    assert min(p_values(name, monkeypatch, REPLICATES.get(name, 40_000), aux=2, points=points)) > RARE
 
 
 @pytest.mark.parametrize("points", ["iid", "lattice"])
 @pytest.mark.parametrize("aux", [1, 4])
 @pytest.mark.parametrize("name", ["product", "circle", "product of three", "si"])
 def test_whatever_the_number_of_points(name: str, aux: int, points: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert min(p_values(name, monkeypatch, REPLICATES.get(name, 40_000), aux=aux, points=points)) > LEVEL
+    assert min(p_values(name, monkeypatch, REPLICATES.get(name, 40_000), aux=aux, points=points)) > RARE
 
 
 @pytest.mark.parametrize("points", ["iid", "lattice"])
 @pytest.mark.parametrize("law", ["prior", "uniform", "local", "learned"])
 @pytest.mark.parametrize("name", ["product", "cubic", "product of three", "si"])
 def test_whatever_the_law_of_the_points(name: str, law: str, points: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert min(p_values(name, monkeypatch, 20_000, law=law, aux=2, points=points)) > LEVEL
+    assert min(p_values(name, monkeypatch, 20_000, law=law, aux=2, points=points)) > RARE
 
 
 @pytest.mark.parametrize("points", ["iid", "lattice"])
 @pytest.mark.parametrize("name", ["product", "sum of three", "product of three", "product of four"])
 def test_on_polytopes(name: str, points: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert min(p_values(name, monkeypatch, law="polytope", aux=2, points=points)) > LEVEL
+    assert min(p_values(name, monkeypatch, law="polytope", aux=2, points=points)) > RARE
 
 
 @pytest.mark.parametrize("points", ["iid", "lattice"])
 @pytest.mark.parametrize("name", ["circle", "cubic", "sum and product", "squares"])
 def test_with_one_root_of_each_point(name: str, points: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert min(p_values(name, monkeypatch, roots="one", aux=2, points=points)) > LEVEL
+    assert min(p_values(name, monkeypatch, roots="one", aux=2, points=points)) > RARE
 
 
 @pytest.mark.parametrize("points", ["iid", "lattice"])
@@ -161,25 +161,25 @@ def test_with_one_root_of_each_point(name: str, points: str, monkeypatch: pytest
     ],
 )
 def test_with_several_charts(name: str, charts, law: str, points: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert min(p_values(name, monkeypatch, 20_000, charts=charts, law=law, aux=2, points=points)) > LEVEL
+    assert min(p_values(name, monkeypatch, 20_000, charts=charts, law=law, aux=2, points=points)) > RARE
 
 
 def test_with_a_partition_for_each_c(monkeypatch: pytest.MonkeyPatch) -> None:
     tool = sampler.estimator(case("circle").posterior.fibre, sampler.Settings(partition="by c", points="iid", aux=2))
-    assert min(p_values("circle", monkeypatch, 2000, 4, partition="by c", points="iid", aux=2)) > LEVEL
+    assert min(p_values("circle", monkeypatch, 2000, 4, partition="by c", points="iid", aux=2)) > RARE
     assert len(tool._made) > 1
 
 
 @pytest.mark.parametrize("name", ["product", "circle", "product of three", "si"])
 def test_uphill(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert min(p_values(name, monkeypatch, 10_000, aux=2, proposal="gradient")) > LEVEL
+    assert min(p_values(name, monkeypatch, 10_000, aux=2, proposal="gradient")) > RARE
 
 
 # --- end to end, with the usual number of points ---
 
 
 def test_si_from_prior_draws_agrees_with_quadrature() -> None:
-    """Five standard errors, 36 comparisons: a false alarm once in 50,000 seeds."""
+    """5.5 standard errors, 36 comparisons: a false alarm once in 700,000 seeds."""
     agree_with_quadrature(sample(si().problem, sampler="pseudo-marginal", seed=3, progress=False))
 
 
@@ -227,22 +227,22 @@ def z_values(name: str, n: int = 20_000, **options) -> list[float]:
 @pytest.mark.parametrize("points", ["iid", "lattice"])
 @pytest.mark.parametrize("name", FIXTURES)
 def test_the_estimate_is_unbiased(name: str, points: str) -> None:
-    assert max(z_values(name, aux=2, points=points)) < 5
+    assert max(z_values(name, aux=2, points=points)) < 5.5
 
 
 @pytest.mark.parametrize("law", ["interval", "polytope", "prior", "uniform", "local", "learned"])
 @pytest.mark.parametrize("aux", [1, 4])
 def test_the_estimate_is_unbiased_with_every_law(law: str, aux: int) -> None:
     if law != "polytope":
-        assert max(z_values("si", law=law, aux=aux)) < 5
+        assert max(z_values("si", law=law, aux=aux)) < 5.5
     if law != "interval":
-        assert max(z_values("product of three", law=law, aux=aux)) < 5
+        assert max(z_values("product of three", law=law, aux=aux)) < 5.5
 
 
 @pytest.mark.parametrize("options", [{"charts": [["x"], ["y"]]}, {"roots": "one"}, {"partition": ["y"]}])
 def test_the_estimate_is_unbiased_in_every_form(options) -> None:
-    assert max(z_values("circle", aux=2, **options)) < 5
-    assert max(z_values("cubic", aux=2, **options)) < 5
+    assert max(z_values("circle", aux=2, **options)) < 5.5
+    assert max(z_values("cubic", aux=2, **options)) < 5.5
 
 
 # --- every error makes the first test fail ---

@@ -1,9 +1,8 @@
 """Harder targets, each against a long run of independent code (`references.json`).
 
-Three quantiles of each parameter, |z| < 5 with the effective sizes of both sides: 66 parameters, 198 comparisons.
-Were scores normal, a false alarm came once in 8,800 runs of this file; as the errors of a reference come from 32
-replicates, they are a little wider than that, and where those dominate it is once in 240 (t with 31 degrees of
-freedom).
+Three quantiles of each parameter, |z| < 6.5 with the effective sizes of both sides: 66 parameters, 198 comparisons.
+As the errors of a reference come from 32 replicates, scores are a little wider than normal; where those errors
+dominate (t with 31 degrees of freedom) a false alarm comes once in 17,000 runs of this file, else far more seldom.
 """
 
 from __future__ import annotations
@@ -31,4 +30,4 @@ def test_agrees_with_an_independent_run(name: str) -> None:
     draws = {key: data.posterior[key].values for key in problem.parameters}
     scores = z_scores(draws, stored(name, problem))
     assert max(float(arviz.rhat(x)) for x in draws.values()) < 1.01, json.loads(data.attrs["notes"])
-    assert max(np.abs(z).max() for z in scores.values()) < 5, scores
+    assert max(np.abs(z).max() for z in scores.values()) < 6.5, scores

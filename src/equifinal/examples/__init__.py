@@ -13,6 +13,7 @@ FOLDER = Path(__file__).parent
 EXAMPLES = {
     "si": "SI epidemic, simulated: four parameters, of which the data determine three combinations",
     "hiv": "HIV in the blood, simulated: six parameters, two of them determined only as a product",
+    "oral": "A drug swallowed, simulated: its absorption and its elimination may change places",
     "influenza": "Influenza in an English boarding school, 1978: SIR with a reporting fraction, real data",
 }
 

@@ -1,4 +1,4 @@
-"""The posterior of the HIV example by importance sampling that shares nothing with the package.
+"""The posterior of the HIV example by importance sampling that shares nothing with the samplers.
 
 Own right-hand side, classical Runge-Kutta with fixed steps, priors and the law of (lambda, N) given their product by
 hand: with uniform priors lambda given m = lambda*N is loguniform between max(1, m/5000) and min(100, m/100), and the
@@ -15,6 +15,7 @@ from scipy import stats
 
 from equifinal.examples import example_path
 from equifinal.io.toml import load
+from equifinal.paper.marginal import Marginal
 
 Array = np.ndarray
 
@@ -38,7 +39,7 @@ def virus(theta: Array, steps_a_day: int = STEPS_A_DAY) -> Array:
         infection = beta * t * v
         return supply - rho * t - infection, infection - delta * i, burst * delta * i - c * v
 
-    state = (supply / rho, np.zeros_like(beta), np.full_like(beta, 50.0))
+    state: tuple[Array, ...] = (supply / rho, np.zeros_like(beta), np.full_like(beta, 50.0))
     h = 1.0 / steps_a_day
     rows = []
     for step in range(1, 30 * steps_a_day + 1):
@@ -98,8 +99,47 @@ def draws(number: int = 20_000, seed: int = 0) -> Weighted:
     log_weight = log_density(drawn) - proposal.logpdf(drawn)
     weight = np.exp(log_weight - log_weight.max())
     weight /= weight.sum()
-    assert 1 / (weight**2).sum() > 0.4 * number
+    if not 1 / (weight**2).sum() > 0.4 * number:
+        raise AssertionError("the proposal of the HIV reference does not fit")
     x = np.exp(drawn)
     low, high = interval(x[:, 4])
     supply = low * (high / low) ** rng.random(number)
     return Weighted(np.column_stack([x[:, :4], supply, x[:, 4] / supply]), weight)
+
+
+def combination(name: str, theta: Array) -> Array:
+    """lambda*N, or lambda*N/c."""
+    product = theta[:, 4] * theta[:, 5]
+    return {"lambda*N": product, "lambda*N/c": product / theta[:, 3]}[name]
+
+
+def marginal(name: str, number: int) -> Marginal:
+    """Of a parameter or a combination: its distribution by weights, its density by a kernel or along fibres."""
+    found = draws(number)
+    values = found.theta[:, NAMES.index(name)] if name in NAMES else combination(name, found.theta)
+    order = np.argsort(values)
+    ordered, weight = values[order], found.weight[order]
+    probability = np.cumsum(weight) - 0.5 * weight
+    grid = np.quantile(ordered, np.linspace(0, 1, 400))
+    at = np.interp(grid, ordered, probability)
+    below = ordered[:, None] <= grid[None, ::20]
+    error = np.sqrt((weight**2) @ (below - at[::20]) ** 2).max()
+    if name in ("lambda", "N"):
+        grid = np.geomspace(ordered[0], ordered[-1], 400)
+        density = _along_fibres(name, grid, found)
+        at = np.interp(grid, ordered, probability)
+    else:
+        kernel = stats.gaussian_kde(values, weights=found.weight)
+        kernel.set_bandwidth(1.4 * kernel.scotts_factor())
+        density = kernel(grid)
+    return Marginal(grid, np.maximum.accumulate(at), density, float(error))
+
+
+def _along_fibres(name: str, grid: Array, found: Weighted) -> Array:
+    """lambda given m = lambda*N is loguniform on an interval, and so is N: the mean of these densities."""
+    low, high = interval(found.theta[:, 4] * found.theta[:, 5])
+    if name == "N":
+        m = found.theta[:, 4] * found.theta[:, 5]
+        low, high = m / high, m / low
+    share = found.weight / np.log(high / low)
+    return np.array([share[(low < x) & (x < high)].sum() / x for x in grid])
