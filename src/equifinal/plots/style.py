@@ -15,6 +15,8 @@ from equifinal.io.files import replace_file
 
 INK, MUTED, FAINT = "#222222", "#777777", "#dddddd"
 COLOURS = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#000000"]
+POSTERIOR, PRIOR, FIBRE = COLOURS[0], COLOURS[1], COLOURS[5]
+COLUMN = 3.4  # inches: the width of a column in most journals
 FORMATS = (".png", ".svg", ".pdf")
 
 STYLE: dict[str, Any] = {
@@ -26,6 +28,10 @@ STYLE: dict[str, Any] = {
     "axes.titlelocation": "left",
     "legend.frameon": False,
     "svg.hashsalt": "equifinal",
+    "svg.fonttype": "none",  # text stays text: found by a search, read aloud, in any script
+    "text.parse_math": False,  # a user's dollar sign is a dollar sign
+    "axes.formatter.use_mathtext": False,
+    "axes.formatter.limits": (-3, 5),
     "figure.dpi": 150,
 }
 
@@ -43,6 +49,20 @@ def short(value: float) -> str:
     if value == 0 or 1e-3 <= abs(value) < 1e6:
         return np.format_float_positional(value, precision=4, fractional=False, trim="-")
     return f"{value:.3g}"
+
+
+def plain_log_ticks(axis: Any, low: float, high: float) -> None:
+    """Ticks at powers of ten, written out: formulas are switched off, for users' names may look like them."""
+    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+    first, last = int(np.ceil(np.log10(low) - 1e-9)), int(np.floor(np.log10(high) + 1e-9))
+    step = max(1, -(-(last - first) // 4))
+    ticks = [10.0**k for k in range(first, last + 1, step)]
+    if len(ticks) < 2:
+        ticks = [low, float(np.sqrt(low * high)), high]
+    axis.set_major_locator(FixedLocator(ticks))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
+    axis.set_minor_locator(NullLocator())
 
 
 def shortened(name: str, most: int = 22) -> str:
