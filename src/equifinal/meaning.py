@@ -130,18 +130,18 @@ def interpret(data: InferenceData) -> Meaning:
     problem, found = problem_of(data), identifiability_of(data)
     fibre = _fibre(problem, found)
     theta = np.column_stack([data.posterior[name].values.reshape(-1) for name in problem.parameters])
-    before, after = _columns(problem, prior_rows(problem, PRIOR_DRAWS)), _columns(problem, theta)
     constants = {name: float(value) for name, value in found.constants.items()}
-    features = _features(found, after | constants, fibre)
+    before = _columns(problem, prior_rows(problem, PRIOR_DRAWS), constants)
+    after = _columns(problem, theta, constants)
+    features = _features(found, after, fibre)
     findings = []
     for name, kind, expression, verdict in _everything(problem, found):
-        draws = [_values(expression, columns | constants) for columns in (before, after)]
-        shrinkage, robust = shrinkage_of(*draws)
-        share = 0.0 if verdict == GLOBALLY else _prior_share(draws[1], features)
-        finite = [values[np.isfinite(values)] for values in draws]
-        findings.append(
-            Finding(name, kind, expression, verdict, found.alternatives.get(name, 0), *finite, shrinkage, robust, share)
-        )
+        prior, posterior = _values(expression, before), _values(expression, after)
+        shrinkage, robust = shrinkage_of(prior, posterior)
+        share = 0.0 if verdict == GLOBALLY else _prior_share(posterior, features)
+        prior, posterior = prior[np.isfinite(prior)], posterior[np.isfinite(posterior)]
+        count = found.alternatives.get(name, 0)
+        findings.append(Finding(name, kind, expression, verdict, count, prior, posterior, shrinkage, robust, share))
     weakest = _weakest(fibre, before, after)
     return Meaning(problem, found, tuple(findings), weakest, fibre)
 
@@ -153,12 +153,13 @@ def _fibre(problem: Problem, found: Identifiability) -> Fibre | None:
         return None
 
 
-def _columns(problem: Problem, theta: Array) -> dict[str, Array]:
-    return {name: theta[:, j] for j, name in enumerate(problem.parameters)}
+def _columns(problem: Problem, theta: Array, constants: Mapping[str, float]) -> dict[str, Array]:
+    found = {name: theta[:, j] for j, name in enumerate(problem.parameters)}
+    return found | {name: np.full(len(theta), value) for name, value in constants.items()}
 
 
-def _values(expression: Expression, columns: Mapping[str, Array | float]) -> Array:
-    size = next(v.size for v in columns.values() if isinstance(v, np.ndarray))
+def _values(expression: Expression, columns: Mapping[str, Array]) -> Array:
+    size = next(iter(columns.values())).size
     with np.errstate(all="ignore"):
         return np.broadcast_to(np.asarray(evaluate(expression, columns, float), float), (size,)).copy()
 
@@ -205,14 +206,14 @@ def shrinkage_of(prior: Array, posterior: Array) -> tuple[float, bool]:
 # --- how much of a posterior is left when the combinations are known ---
 
 
-def _features(found: Identifiability, columns: Mapping[str, Array | float], fibre: Fibre | None) -> Array | None:
+def _features(found: Identifiability, columns: Mapping[str, Array], fibre: Fibre | None) -> Array | None:
     """Scores of the combinations, their squares and products: enough for a smooth function near the posterior."""
     if not found.complete:
         return None
     functions = fibre.functions if fibre else found.combinations
     values = [_values(f, columns) for f in functions]
     scores = [s for s in map(_scores, values) if s is not None][:MOST_SCORES]
-    size = next(v.size for v in columns.values() if isinstance(v, np.ndarray))
+    size = next(iter(columns.values())).size
     return np.column_stack([np.ones(size), *scores, *(a * b for i, a in enumerate(scores) for b in scores[i:])])
 
 
@@ -246,13 +247,12 @@ def _weakest(fibre: Fibre | None, before: Mapping[str, Array], after: Mapping[st
     """The largest generalised eigenvalue of the covariances of the combinations, posterior against prior."""
     if fibre is None:
         return None
-    constants = {name: float(value) for name, value in fibre.constants.items()}
     rows: dict[str, tuple[Array, Array]] = {}
     logarithmic: dict[str, bool] = {}
     for function in fibre.combinations.independent:
-        pair = _values(function, before | constants), _values(function, after | constants)
+        pair = _values(function, before), _values(function, after)
         finite = np.concatenate([v[np.isfinite(v)] for v in pair])
-        signed = bool(finite.size) and ((finite > 0).all() or (finite < 0).all())
+        signed = bool(finite.size and ((finite > 0).all() or (finite < 0).all()))
         name = to_text(function)
         logarithmic[name] = signed
         with np.errstate(all="ignore"):
