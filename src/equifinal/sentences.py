@@ -21,15 +21,21 @@ def estimate(mean: float, sd: float) -> str:
     return f"{rounded(mean, sd)} (sd {spread(sd)})"
 
 
-def rounded(value: float, sd: float) -> str:
-    """A number with as many digits as let its standard deviation show two."""
+def rounded(value: float, sd: float, like: float | None = None) -> str:
+    """A number with as many digits as let its standard deviation show two, and three at least.
+
+    ``like`` is a number whose way of writing, with or without exponent, is to be followed.
+    """
     if not (math.isfinite(value) and sd > 0 and math.isfinite(sd)):
         return f"{value:.4g}"
-    size = max(abs(value), sd)
-    digits = max(1, math.floor(math.log10(size)) - math.floor(math.log10(sd)) + 2)
+    size = max(abs(value if like is None else like), sd)
+    last = math.floor(math.log10(sd)) - 1  # the power of ten of the last digit
+    if value:
+        last = min(last, math.floor(math.log10(abs(value))) - 2)
     if 1e-3 <= size < 1e6:
-        return f"{value:.{max(0, 1 - math.floor(math.log10(sd)))}f}"
-    return f"{value:.{min(digits, 12) - 1}e}".replace("e-0", "e-").replace("e+0", "e+")
+        return f"{value:.{min(12, max(0, -last))}f}"
+    first = math.floor(math.log10(abs(value))) if value else last
+    return f"{value:.{min(12, max(0, first - last))}e}".replace("e-0", "e-").replace("e+0", "e+")
 
 
 def spread(sd: float) -> str:
@@ -164,6 +170,15 @@ def weakest_sentence(meaning: Meaning) -> str:
         f"Of all that is identifiable, the worst determined direction is {direction_text(worst)} "
         f"(shrinkage {worst.shrinkage:.2f}): {rest}."
     )
+
+
+def shrinkage_text(finding: Finding) -> str:
+    """Two digits; empty where it is not defined."""
+    if math.isnan(finding.shrinkage):
+        return ""
+    if finding.shrinkage > 0.99:
+        return "over 0.99"
+    return f"{finding.shrinkage:.2f}".replace("-0.00", "0.00")
 
 
 def driven_by(finding: Finding) -> str:

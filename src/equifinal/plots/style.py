@@ -91,4 +91,5 @@ def save(figure: Any, path: Path) -> None:
     kind = path.suffix.lower()[1:]
     metadata = {"png": {"Software": None}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}[kind]
 
-    replace_file(path, partial(figure.savefig, format=kind, metadata=metadata), "the figure")
+    with styled():  # what makes it the same bytes again holds when it is written, too
+        replace_file(path, partial(figure.savefig, format=kind, metadata=metadata), "the figure")

@@ -102,8 +102,9 @@ def draw_states(
     *,
     names: Sequence[str] | None = None,
     experiments: Sequence[str] | None = None,
+    said: bool = True,
 ) -> Any:
-    """`plot_states` from predictions already made."""
+    """`plot_states` from predictions already made; the verdict is written in the panel unless it is said elsewhere."""
     bands = _chosen(shown, "state", names, experiments)
 
     def draw(axes: Any, band: Band) -> None:
@@ -111,7 +112,8 @@ def draw_states(
         colour = PRIOR if verdict is False else POSTERIOR
         _band(axes, band.times, band.quantiles, colour)
         axes.plot(band.times, band.quantiles[2], color=colour, lw=1.4, ls="--" if verdict is False else "-")
-        axes.text(0.99, 1.0, VERDICTS[verdict], transform=axes.transAxes, ha="right", va="bottom", fontsize=7.5)
+        if said:
+            axes.text(0.99, 1.0, VERDICTS[verdict], transform=axes.transAxes, ha="right", va="bottom", fontsize=7.5)
 
     return _panels(bands, draw, lambda band: band.name)
 
