@@ -17,6 +17,8 @@ from typing import Annotated, Any
 
 import typer
 
+from equifinal import cli_results
+
 app = typer.Typer(
     name="equifinal",
     help="Bayesian inference for ODE models whose parameters cannot all be identified.",
@@ -24,8 +26,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-
-FIT_ANALYSIS_SECONDS = 20.0  # before a fit one does not want to wait long
 
 ProblemArgument = Annotated[str, typer.Argument(metavar="FILE|EXAMPLE", help="A problem file, or a bundled example.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Machine-readable output, and nothing else, on stdout.")]
@@ -114,7 +114,7 @@ def analyse(
         advice = advise_on(models, quantity, time_limit=time_limit, seed=seed)
         found = replace(found, advice=tuple(advice))
     if as_json:
-        _print_json(found.to_json())
+        print_json(found.to_json())
     else:
         _show_analysis(loaded.name, found)
 
@@ -148,6 +148,8 @@ def fit(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what is in the folder.")] = False,
     processes: Annotated[int, typer.Option(help="Run chains in so many processes.", show_default="threads")] = 0,
     analysis: Annotated[bool, typer.Option(help="Show first what can be known.")] = True,
+    report: Annotated[bool, typer.Option(help="Write a page on the results, report.html.")] = True,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Also all diagnostics.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -167,12 +169,6 @@ def fit(
     }
     loaded = load(find_problem(problem))
 
-    def announce() -> None:
-        from equifinal.identifiability import analyse as analyse_models
-
-        models = [e.model for e in loaded.experiments]
-        _show_analysis(loaded.name, analyse_models(models, time_limit=FIT_ANALYSIS_SECONDS))
-
     done = fitting.fit(
         loaded,
         settings,
@@ -180,12 +176,13 @@ def fit(
         overwrite=overwrite,
         processes=processes,
         progress=not quiet and not as_json,
-        announce=announce if analysis and not as_json else None,
+        announce=(lambda found: _show_analysis(loaded.name, found)) if analysis and not as_json else None,
+        report=report,
     )
     if as_json:
-        _print_json(done.to_json())
+        print_json(done.to_json())
     else:
-        fitting.show(done)
+        fitting.show(done, verbose)
     if done.interrupted:
         raise typer.Exit(130)
 
@@ -201,7 +198,7 @@ def check(problem: ProblemArgument, as_json: JsonOption = False) -> None:
     loaded = load(find_problem(problem))
     run_settings(loaded, {})  # a mistake under [sampling] is better found now
     if as_json:
-        _print_json(problem_facts(loaded))
+        print_json(problem_facts(loaded))
     else:
         print(problem_words(loaded))
 
@@ -233,7 +230,7 @@ def simulate(
         for path in simulation_table.write(tables, out):
             print(f"wrote {path}", file=sys.stderr)
     if as_json:
-        _print_json({"parameters": values, "experiments": [table.to_json() for table in tables]})
+        print_json({"parameters": values, "experiments": [table.to_json() for table in tables]})
     elif not out:
         print("\n".join(table.to_csv() for table in tables), end="")
 
@@ -294,7 +291,7 @@ def equivalents(
     if assumed:
         print("at the prior's median: " + ", ".join(f"{k} = {v:.6g}" for k, v in assumed.items()), file=sys.stderr)
     if as_json:
-        _print_json(found.to_json())
+        print_json(found.to_json())
     else:
         _console().print(equivalents_page(found))
     if not no_plot:
@@ -315,7 +312,7 @@ def examples(
 
     if name is None:
         if as_json:
-            _print_json(EXAMPLES)
+            print_json(EXAMPLES)
         else:
             width = max(map(len, EXAMPLES))
             print("\n".join(f"{key:<{width}}  {text}" for key, text in EXAMPLES.items()))
@@ -325,12 +322,17 @@ def examples(
         return
     written = [str(path) for path in copy_example(name, to)]
     if as_json:
-        _print_json({"written": written})
+        print_json({"written": written})
     else:
         print("\n".join(f"wrote {path}" for path in written))
 
 
-def _print_json(document: Any) -> None:
+for command in (cli_results.predict, cli_results.report, cli_results.compare):
+    app.command()(command)
+
+
+def print_json(document: Any) -> None:
+    """Plain data on standard output."""
     import json
 
     # NaN and infinity are not JSON

@@ -59,16 +59,7 @@ def draw_outputs(
     colour = PRIOR if prior else POSTERIOR
 
     def draw(axes: Any, band: Band) -> None:
-        found = checked.get((band.experiment, band.name))
-        if found is not None and found.increment:
-            _increments(axes, found, colour)
-        else:
-            _band(axes, band.times, band.quantiles if band.observed is None else band.observed, colour)
-            axes.plot(band.times, band.quantiles[2], color=colour, lw=1.4)
-        if found is not None:
-            axes.plot(found.times, found.values, "o", color=INK, ms=3.2, mec="white", mew=0.4, zorder=9)
-            if not found.increment and band.times[-1] > 1.001 * found.times[-1]:
-                axes.axvline(found.times[-1], color=MUTED, lw=0.8, ls=":")
+        _output(axes, band, checked.get((band.experiment, band.name)), colour)
 
     return _panels(bands, draw, lambda band: "new " + band.name if _is_increment(checked, band) else band.name)
 
@@ -108,17 +99,32 @@ def draw_states(
     bands = _chosen(shown, "state", names, experiments)
 
     def draw(axes: Any, band: Band) -> None:
-        verdict = verdicts.get((band.experiment, band.name))
-        colour = PRIOR if verdict is False else POSTERIOR
-        _band(axes, band.times, band.quantiles, colour)
-        axes.plot(band.times, band.quantiles[2], color=colour, lw=1.4, ls="--" if verdict is False else "-")
-        if said:
-            axes.text(0.99, 1.0, VERDICTS[verdict], transform=axes.transAxes, ha="right", va="bottom", fontsize=7.5)
+        _state(axes, band, verdicts.get((band.experiment, band.name)), said)
 
     return _panels(bands, draw, lambda band: band.name)
 
 
 VERDICTS = {True: "determined by the data", False: "depends on your prior", None: "not known whether determined"}
+
+
+def draw_predictions(
+    problem: Problem,
+    bands: Sequence[Band],
+    checks: Sequence[Check],
+    verdicts: Mapping[tuple[str, str], bool | None],
+    *,
+    prior: bool = False,
+) -> Any:
+    """Outputs over their data, then states with their verdicts, in one figure."""
+    checked = {(c.experiment, c.output): c for c in checks}
+
+    def draw(axes: Any, band: Band) -> None:
+        if band.kind == "output":
+            _output(axes, band, checked.get((band.experiment, band.name)), PRIOR if prior else POSTERIOR)
+        else:
+            _state(axes, band, verdicts.get((band.experiment, band.name)), True)
+
+    return _panels(bands, draw, lambda band: "new " + band.name if _is_increment(checked, band) else band.name)
 
 
 def plot_residuals(data: InferenceData, *, names: Sequence[str] | None = None) -> Any:
@@ -142,6 +148,26 @@ def draw_residuals(checks: Sequence[Check], *, names: Sequence[str] | None = Non
         axes.set_ylim(-reach, reach)
 
     return _panels(chosen, draw, lambda c: f"{shortened(c.output, 16)}, residual (sd)")
+
+
+def _output(axes: Any, band: Band, found: Check | None, colour: str) -> None:
+    if found is not None and found.increment:
+        _increments(axes, found, colour)
+    else:
+        _band(axes, band.times, band.quantiles if band.observed is None else band.observed, colour)
+        axes.plot(band.times, band.quantiles[2], color=colour, lw=1.4)
+    if found is not None:
+        axes.plot(found.times, found.values, "o", color=INK, ms=3.2, mec="white", mew=0.4, zorder=9)
+        if not found.increment and band.times[-1] > 1.001 * found.times[-1]:
+            axes.axvline(found.times[-1], color=MUTED, lw=0.8, ls=":")
+
+
+def _state(axes: Any, band: Band, verdict: bool | None, said: bool) -> None:
+    colour = PRIOR if verdict is False else POSTERIOR
+    _band(axes, band.times, band.quantiles, colour)
+    axes.plot(band.times, band.quantiles[2], color=colour, lw=1.4, ls="--" if verdict is False else "-")
+    if said:
+        axes.text(0.99, 1.0, VERDICTS[verdict], transform=axes.transAxes, ha="right", va="bottom", fontsize=7.5)
 
 
 def _is_increment(checked: Mapping[tuple[str, str], Check], band: Band) -> bool:

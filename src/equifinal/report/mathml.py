@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 from html import escape
+from itertools import pairwise
 
 from equifinal.expression import Expression, Name, Number, Power, Product, Sum, number_text
 
@@ -181,7 +182,7 @@ def _row(factors: list[Expression]) -> str:
         return _typeset(factors[0])[0]
     # two numbers side by side would read as one
     pieces = [_wrapped(factors[0], 2)]
-    for before, factor in zip(factors, factors[1:], strict=False):
+    for before, factor in pairwise(factors):
         both = isinstance(before, Number) and isinstance(factor, Number)
         pieces += ["<mo>·</mo>" if both else TIMES, _wrapped(factor, 2)]
     return "".join(pieces)

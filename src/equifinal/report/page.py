@@ -14,6 +14,7 @@ from equifinal.dependence import determined_trajectories
 from equifinal.errors import EquifinalError
 from equifinal.expression import number_text
 from equifinal.identifiability import NOT
+from equifinal.io.files import replace_file
 from equifinal.meaning import COMBINATION, NOISE, PARAMETER, QUANTITY, Finding, Meaning, interpret, verdict_word
 from equifinal.plots import chains, identifiability, marginals, pairs, trajectories
 from equifinal.predictions import Check, Predictions, check, posterior_rows, predict, prior_rows
@@ -63,9 +64,21 @@ def render(template: str, **context: Any) -> str:
     return environment.get_template(template).render(style=style, **context)
 
 
-def report_page(data: InferenceData) -> str:
-    """The report on a run as one HTML text: the same for the same results."""
-    meaning = interpret(data)
+def write_report(data: InferenceData, path: Path, meaning: Meaning | None = None) -> Path:
+    """The report on a run as a file; it is either whole or as it was before."""
+    text = report_page(data, meaning)
+    return replace_file(path, lambda target: target.write_text(text, encoding="utf-8"), "the report")
+
+
+def report_page(data: InferenceData, meaning: Meaning | None = None) -> str:
+    """The report on a run as one HTML text: the same for the same results.
+
+    Parameters
+    ----------
+    meaning
+        From `interpret`, if it was made already.
+    """
+    meaning = interpret(data) if meaning is None else meaning
     problem = meaning.problem
     theta = posterior_rows(data, problem)
     shown, checks = predict(problem, theta), check(problem, theta)
@@ -132,16 +145,11 @@ def _headline(meaning: Meaning) -> str:
     free, known = [f for f in parameters if f.verdict == NOT], meaning.of_kind(COMBINATION)
     if not free:
         return headline(meaning.identifiability)
-    total, left = len(parameters), len(parameters) - len(free)
-    start = (
-        f"{left} of {total} parameters can be identified" if left else f"None of {total} parameters can be identified"
-    )
-    if not known:
-        return f"{start}."
+    left = len(parameters) - len(free)
+    start = f"{left or 'None'} of {len(parameters)} parameters can be identified"
+    whose = "the others" if left else "them"
     return (
-        f"{start}, but {len(known)} combination{'s' * (len(known) != 1)} of the others can be."
-        if left
-        else (f"{start}, but {len(known)} combination{'s' * (len(known) != 1)} of them can be.")
+        f"{start}, but {len(known)} combination{'s' * (len(known) != 1)} of {whose} can be." if known else f"{start}."
     )
 
 
