@@ -32,7 +32,7 @@ def predict(
     states: Annotated[
         str, typer.Option(help="States to predict besides the outputs: names as S,I, or 'all' or 'none'.")
     ] = "all",
-    draws: Annotated[int, typer.Option(help="How many draws to solve.")] = 400,
+    draws: Annotated[int, typer.Option(help="How many draws to solve.")] = 1000,
     prior: Annotated[bool, typer.Option("--prior", help="What the prior alone predicts.")] = False,
     seed: Annotated[int, typer.Option(help="Seed of the noise on observations.")] = 0,
     out: Annotated[Path | None, typer.Option(help="A CSV file to write.", show_default="stdout")] = None,

@@ -54,8 +54,8 @@ class Comparison:
 
 
 def _apart(a: Row, b: Row) -> float:
-    errors = [row["sd"] * row["mcse_over_sd"] / 100 for row in (a, b)]
-    error = float(np.hypot(*errors))
+    first, second = (row["sd"] * row["mcse_over_sd"] / 100 for row in (a, b))
+    error = float(np.hypot(first, second))
     return abs(a["mean"] - b["mean"]) / error if error > 0 else float("nan")
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from equifinal.dependence import determined_trajectories
 from equifinal.errors import DataError, IdentifiabilityError, did_you_mean
-from equifinal.predictions import LEVELS, Band, Check, Predictions, check, posterior_rows, predict, prior_rows
+from equifinal.predictions import DRAWS, LEVELS, Band, Check, Predictions, check, posterior_rows, predict, prior_rows
 from equifinal.problem_fibre import fibre_of
 from equifinal.result import identifiability_of, problem_of
 
@@ -109,7 +109,7 @@ def prediction_table(
     times: Sequence[float] | np.ndarray | None = None,
     until: float | None = None,
     states: Sequence[str] | None = None,
-    draws: int = 400,
+    draws: int = DRAWS,
     prior: bool = False,
     seed: int = 0,
 ) -> PredictionTable:

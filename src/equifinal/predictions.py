@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
-DRAWS, CURVE = 400, 121  # draws of a band, and times of a curve, unless told otherwise
+DRAWS, CURVE = 1000, 121  # draws of a band, and times of a curve, unless told otherwise
 BEYOND = 1.25  # how much further than the data a prediction goes by itself
 MAX_CELLS = 200_000_000  # numbers held at once
 

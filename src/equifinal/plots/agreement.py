@@ -48,7 +48,8 @@ def plot_agreement(runs: Mapping[str, InferenceData], *, names: Sequence[str] | 
                 draws = np.asarray(data.posterior[name].values, float).reshape(-1)
                 draws = draws[np.isfinite(draws)]
                 if draws.size > 1 and np.ptp(draws) > 0:
-                    grid = np.linspace(*(float(q) for q in np.quantile(draws, [0.001, 0.99])), 140)
+                    low, high = (float(q) for q in np.quantile(draws, [0.001, 0.98]))
+                    grid = np.linspace(low, high, 140)
                     axes.plot(grid, density(draws, grid), color=colour, lw=1.3, label=shortened(label))
             axes.set(yticks=[], xlabel=shortened(name, 40), ylim=(0, 1.12))
             axes.spines["left"].set_visible(False)

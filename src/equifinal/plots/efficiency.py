@@ -87,8 +87,9 @@ def _bars(axes: Any, values: Mapping[str, tuple[float, bool]]) -> None:
         bar = axes.barh(y, shown - low / 3, left=low / 3, color=colour if trusted else "none", height=0.62)
         bar[0].set_edgecolor(colour)
         bar[0].set_hatch("" if trusted else "////")
-        text = f" {short(float(f'{value:.3g}'))}" if math.isfinite(value) else " not defined"
-        axes.text(shown, y, text + ("" if trusted else " (chains disagree)"), va="center", fontsize=8)
+        text = short(float(f"{value:.3g}")) if math.isfinite(value) else "not defined"
+        text += "" if trusted else " (chains disagree)"
+        axes.annotate(text, (shown, y), (4, 0), textcoords="offset points", va="center", fontsize=8)
     axes.set(xscale="log", xlim=(low / 3, high * 30), ylim=(len(values) - 0.5, -0.5))
     axes.xaxis.set_major_locator(NullLocator())
     axes.xaxis.set_minor_locator(NullLocator())

@@ -56,11 +56,11 @@ _DIGITS = re.compile(r"^([^\W\d_]+)(\d+)$")
 
 
 def name_mathml(name: str) -> str:
-    """A name as a modeller would write it: Greek letters, and what follows an underscore as an index."""
+    """A name as a modeller would write it: Greek letters, and what follows a letter's underscore as an index."""
     if start := _START.match(name):
         return f"<mrow>{name_mathml(start[1])}<mo>(</mo><mn>0</mn><mo>)</mo></mrow>"
     head, _, tail = name.partition("_")
-    if head and tail:
+    if head and tail and (len(head) <= 2 or head in GREEK):
         return f"<msub>{_word(head)}<mrow>{_index(tail)}</mrow></msub>"
     if digits := _DIGITS.match(name):
         return f"<msub>{_word(digits[1])}<mn>{digits[2]}</mn></msub>"
