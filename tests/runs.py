@@ -11,6 +11,7 @@ from equifinal.examples import example_path
 from equifinal.io.toml import load, loads
 from equifinal.meaning import Meaning, interpret
 from equifinal.problem import Problem
+from equifinal.report.page import report_page
 from equifinal.result import identifiability_of, sample, store_identifiability
 from tests.problems import DECAY
 
@@ -107,6 +108,11 @@ def run(name: str, sampler: str = "auto", draws: int = 400) -> InferenceData:
 @cache
 def meaning(name: str) -> Meaning:
     return interpret(run(name))
+
+
+@cache
+def page(name: str) -> str:
+    return report_page(run(name))
 
 
 def rows(problem: Problem, **values: float) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Bands against closed forms, checks against data of which the truth is known, and which trajectories data determine."""
+"""Bands against closed forms, checks against data of known truth, and which trajectories data determine."""
 
 from __future__ import annotations
 

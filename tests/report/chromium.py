@@ -29,11 +29,13 @@ FLAGS = [
     "--enable-logging=stderr",
 ]
 
+FRAME = '<iframe width="{width}" height="800" style="border:0" srcdoc="{page}"></iframe>'
 # frames of each width hold the page itself; a script outside of it measures them
 HARNESS = """<!DOCTYPE html><meta charset="utf-8"><link rel="icon" href="data:,"><body>{frames}<script>
 function measured(frame) {{
   const page = frame.contentDocument, root = page.documentElement;
-  const wide = [...page.querySelectorAll("body *")].filter(e => !e.closest("svg, math, .scroll, pre") || e.matches("svg"))
+  const wide = [...page.querySelectorAll("body *")]
+    .filter(e => !e.closest("svg, math, .scroll, pre") || e.matches("svg"))
     .filter(e => e.getBoundingClientRect().right > root.clientWidth + 1).map(e => e.outerHTML.slice(0, 80));
   return {{ width: root.clientWidth, needs: root.scrollWidth, wide,
     ids: [...page.querySelectorAll("section[id]")].map(e => e.id),

@@ -57,8 +57,8 @@ def plot_marginal(finding: Finding, problem: Problem) -> Any:
     from matplotlib.figure import Figure
 
     with styled():
-        figure = Figure(figsize=(2.7, 0.95), layout="constrained")
-        axes = figure.add_subplot()
+        figure = Figure(figsize=(2.7, 0.95))
+        axes = figure.add_axes((0.02, 0.28, 0.96, 0.70))
         _marginal(axes, finding, problem)
         axes.tick_params(labelsize=7.5, length=2)
     return figure

@@ -11,7 +11,7 @@ from equifinal.io.files import replace_file
 from equifinal.plots.agreement import plot_agreement
 from equifinal.plots.efficiency import plot_efficiency
 from equifinal.plots.pairs import plot_pairs
-from equifinal.report.page import Figures, render
+from equifinal.report.rendering import Figures, render
 from equifinal.sentences import rounded, spread
 
 MOST = 12
