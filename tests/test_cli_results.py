@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from equifinal import cli
+from equifinal.report.rendering import Figures
 from equifinal.result import save
 from tests.problems import DECAY
 from tests.runs import run
@@ -63,6 +64,13 @@ def test_fit_says_what_the_data_said_and_writes_a_page(tmp_path: Path, command: 
     assert sorted(p.name for p in (tmp_path / "out").iterdir()) == ["results.nc"]
 
 
+@pytest.fixture
+def no_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pages without them are sooner made; others look at the figures."""
+    monkeypatch.setattr(Figures, "__call__", lambda *_: None)
+
+
+@pytest.mark.usefixtures("no_figures")
 def test_fit_json_tells_where_the_page_is(tmp_path: Path, command: Callable[..., tuple]) -> None:
     (tmp_path / "decay.toml").write_text(DECAY)
     code, shown, _ = command("fit", "decay.toml", *SHORT, "--json", "--out", "out")
@@ -92,6 +100,7 @@ def test_predict(si: Path, tmp_path: Path, command: Callable[..., tuple]) -> Non
     assert [row["time"] for row in csv.DictReader(shown.splitlines())] == ["1", "2"]
 
 
+@pytest.mark.usefixtures("no_figures")
 def test_compare(tmp_path: Path, command: Callable[..., tuple]) -> None:
     arguments = ("compare", "si", "--samplers", "collapsed,random-walk", *SHORT, "--out", "both")
     code, shown, errors = command(*arguments)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from equifinal.fibre import Fibre
     from equifinal.identifiability import Identifiability, analyse
     from equifinal.io.toml import load
+    from equifinal.meaning import interpret
     from equifinal.model import Model
     from equifinal.noise import Noise
     from equifinal.posterior import Posterior
@@ -44,6 +45,7 @@ _HOMES = {
     "sample": "result",
     "simulate": "predict",
     "summarise": "diagnostics",
+    "interpret": "meaning",
     "advise": "diagnostics",
     "EquifinalError": "errors",
 }
@@ -63,6 +65,7 @@ __all__ = [
     "advise",
     "analyse",
     "equivalents",
+    "interpret",
     "load",
     "sample",
     "simulate",

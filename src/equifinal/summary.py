@@ -79,7 +79,8 @@ def _cells(finding: Finding, row: Row | None) -> dict[str, Any]:
 
     rhat = math.nan if row is None else row["rhat"]
     ess = math.nan if row is None else row["ess_bulk"]
-    colour = COLOURS["prior" if finding.verdict == NOT else "weak" if finding.weak else "data"]
+    sure = finding.verdict == GLOBALLY and not finding.weak
+    colour = COLOURS["prior" if finding.verdict == NOT else "data" if sure else "weak"]
     verdict = {GLOBALLY: "yes", NOT: "no"}.get(finding.verdict, "up to alternatives")
     return {
         "mean": Text(rounded(finding.mean, finding.sd)),

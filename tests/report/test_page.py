@@ -30,7 +30,7 @@ def test_every_section_is_there(pages: dict[str, str]) -> None:
 def test_it_says_what_matters(pages: dict[str, str]) -> None:
     text = pages["si"]
     for words in (
-        "None of 4 parameters can be identified, but 3 combinations of them can be.",
+        "None of 4 parameters can be identified; but 3 combinations of them can.",
         "Its posterior is your prior restricted to what the other bounds allow",
         "depends on your prior",
         "Equivalent parameters form a set of dimension 1",

@@ -9,7 +9,7 @@ import numpy as np
 
 from equifinal.diagnostics import import_arviz
 from equifinal.errors import DataError, did_you_mean
-from equifinal.plots.style import COLUMN, MUTED, colours, shortened, styled
+from equifinal.plots.style import MUTED, colours, panels, shortened, styled
 
 if TYPE_CHECKING:
     from arviz import InferenceData
@@ -71,8 +71,6 @@ def _panels(
     draw: Callable[[Any, np.ndarray], None],
     label: Callable[[str], str],
 ) -> Any:
-    from matplotlib.figure import Figure
-
     known = [str(name) for name in data.posterior.data_vars]
     for name in names or ():
         if name not in known:
@@ -80,12 +78,9 @@ def _panels(
                 f"these results have no '{name}'{did_you_mean(name, known)} (they have: {', '.join(known)})"
             )
     shown = list(names) if names is not None else known[:MOST]
-    columns = min(2, len(shown))
-    rows = -(-len(shown) // columns)
     with styled():
-        figure = Figure(figsize=(COLUMN * columns, PANEL * rows), layout="constrained")
-        for k, name in enumerate(shown):
-            axes = figure.add_subplot(rows, columns, k + 1)
+        figure, places = panels(len(shown), PANEL)
+        for axes, name in zip(places, shown, strict=True):
             draws = np.asarray(data.posterior[name].values, float)
             if np.isfinite(draws).all():
                 draw(axes, draws)

@@ -58,7 +58,7 @@ def plot_marginal(finding: Finding, problem: Problem) -> Any:
 
     with styled():
         figure = Figure(figsize=(2.7, 0.95))
-        axes = figure.add_axes((0.02, 0.28, 0.96, 0.70))
+        axes = figure.add_axes((0.05, 0.28, 0.90, 0.70))
         _marginal(axes, finding, problem)
         axes.tick_params(labelsize=7.5, length=2)
     return figure

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 Array = np.ndarray
 MOST, CLOUD, CURVE, SURFACE = 5, 1500, 300, 250
 SIDE = 1.35  # inches
+WORDS = "orange: parameters with one and the same output"
+WORDS_BELOW = "orange:\nparameters with\none and the\nsame output"
 NOTE: dict[str, Any] = {"ha": "right", "va": "top", "fontsize": 8, "color": FIBRE}
 
 
@@ -53,8 +55,7 @@ def plot_pairs(data: InferenceData, *, names: Sequence[str] | None = None, meani
                 _limits(axes, every, columns[j], columns[i])
                 _labels(axes, shown, i, j, n)
         if curves:
-            words = "orange: parameters with one and the same output"
-            figure.text(0.99, 0.99, words if n > 2 else words.replace(": ", ":\n").replace(" with", "\nwith"), **NOTE)
+            figure.text(0.99, 0.99, WORDS if n > 2 else WORDS_BELOW, **NOTE)
     return figure
 
 

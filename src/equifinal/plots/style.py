@@ -44,6 +44,19 @@ def styled() -> Iterator[None]:
         yield
 
 
+def panels(count: int, height: float) -> tuple[Any, list[Any]]:
+    """A figure with so many panels: a single one at column width, several side by side in two columns."""
+    from matplotlib.figure import Figure
+
+    if count == 1:  # margins that are known need not be searched for, which takes as long as drawing
+        figure = Figure(figsize=(COLUMN, height))
+        figure.subplots_adjust(left=0.21, right=0.975, bottom=0.44 / height, top=1 - 0.22 / height)
+        return figure, [figure.add_subplot()]
+    rows = -(-count // 2)
+    figure = Figure(figsize=(COLUMN * 2, height * rows), layout="constrained")
+    return figure, [figure.add_subplot(rows, 2, k + 1) for k in range(count)]
+
+
 def short(value: float) -> str:
     """A number for a label: three or four digits, without exponent where that is readable."""
     if value == 0 or 1e-3 <= abs(value) < 1e6:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from equifinal.errors import DataError, did_you_mean
-from equifinal.plots.style import COLUMN, FAINT, INK, MUTED, POSTERIOR, PRIOR, shortened, styled
+from equifinal.plots.style import FAINT, INK, MUTED, POSTERIOR, PRIOR, panels, shortened, styled
 from equifinal.predictions import Band, Check, Predictions, check, posterior_rows, predict, prior_rows
 from equifinal.problem import Problem
 from equifinal.result import problem_of
@@ -211,14 +211,9 @@ def _increments(axes: Any, found: Check, colour: str) -> None:
 
 def _panels(items: Sequence[Any], draw: Callable[[Any, Any], None], label: Callable[[Any], str]) -> Any:
     """One panel an item: a single one at column width, several side by side."""
-    from matplotlib.figure import Figure
-
-    columns = min(2, len(items))
-    rows = -(-len(items) // columns)
     with styled():
-        figure = Figure(figsize=(COLUMN * columns, PANEL * rows), layout="constrained")
-        for k, item in enumerate(items):
-            axes = figure.add_subplot(rows, columns, k + 1)
+        figure, places = panels(len(items), PANEL)
+        for axes, item in zip(places, items, strict=True):
             draw(axes, item)
             axes.set(xlabel="time", ylabel=shortened(label(item), 26))
             axes.margins(x=0.02)

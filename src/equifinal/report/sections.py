@@ -10,7 +10,7 @@ import numpy as np
 from equifinal import diagnostics
 from equifinal.errors import EquifinalError
 from equifinal.expression import number_text
-from equifinal.identifiability import NOT
+from equifinal.identifiability import GLOBALLY, LOCALLY, NOT
 from equifinal.meaning import COMBINATION, NOISE, PARAMETER, QUANTITY, Finding, Meaning, verdict_word
 from equifinal.plots import chains, identifiability, marginals, trajectories
 from equifinal.predictions import Check, Predictions, check, predict, prior_rows
@@ -36,8 +36,9 @@ def in_short(
     verdicts: Any,
 ) -> dict[str, Any]:
     parameters = meaning.of_kind(PARAMETER, NOISE)
-    well = [f.name for f in parameters if f.verdict != NOT and not f.weak]
-    weak = [f.name for f in parameters if f.weak]
+    well = [f.name for f in parameters if f.verdict == GLOBALLY and not f.weak]
+    several = [f.name for f in parameters if f.verdict == LOCALLY]
+    weak = [f.name for f in parameters if f.weak and f.verdict == GLOBALLY]
     free = [f.name for f in parameters if f.verdict == NOT]
     hidden = sorted({name for (_, name), verdict in verdicts.items() if verdict is False})
     values = [r for r in rows.values() if r["ess_bulk"] == r["ess_bulk"]]
@@ -48,6 +49,7 @@ def in_short(
             {"math": _math(f), "estimate": estimate(f.mean, f.sd), "weak": f.weak} for f in meaning.of_kind(COMBINATION)
         ],
         "well": well,
+        "several": several,
         "weak": weak,
         "free": free,
         "quantities_free": [f.name for f in meaning.of_kind(QUANTITY) if f.verdict == NOT],
@@ -62,16 +64,22 @@ def in_short(
 
 
 def _headline(meaning: Meaning) -> str:
-    parameters = meaning.of_kind(PARAMETER)
-    free, known = [f for f in parameters if f.verdict == NOT], meaning.of_kind(COMBINATION)
-    if not free:
+    parameters, combinations = meaning.of_kind(PARAMETER), len(meaning.of_kind(COMBINATION))
+    counts = {word: sum(f.verdict == word for f in parameters) for word in (GLOBALLY, LOCALLY, NOT)}
+    if not counts[NOT]:
         return headline(meaning.identifiability)
-    left = len(parameters) - len(free)
-    start = f"{left or 'None'} of {len(parameters)} parameters can be identified"
-    whose = "the others" if left else "them"
-    return (
-        f"{start}, but {len(known)} combination{'s' * (len(known) != 1)} of {whose} can be." if known else f"{start}."
-    )
+    start = f"{counts[GLOBALLY] or 'None'} of {len(parameters)} parameters can be identified"
+    start += f", {counts[LOCALLY]} only up to alternatives" if counts[LOCALLY] else ""
+    found = f"{combinations} combination{'s' * (combinations != 1)} of them"
+    if not combinations:
+        return f"{start}."
+    return f"{start}; so can {found}." if counts[GLOBALLY] else f"{start}; but {found} can."
+
+
+def _tone_of(finding: Finding) -> str:
+    if finding.verdict == NOT:
+        return "free"
+    return "weak" if finding.weak or finding.verdict == LOCALLY else "known"
 
 
 def model(problem: Problem) -> dict[str, Any]:
@@ -112,6 +120,7 @@ def knowable(meaning: Meaning, figures: Figures) -> dict[str, Any]:
         ),
         "combinations": _safe([block(mathml(c)) for c in found.combinations]),
         "constants": {n: number_text(v) for n, v in found.constants.items()},
+        "increments": sorted({o.output for e in meaning.problem.experiments for o in e.observations if o.increment}),
         "freedoms": found.freedoms,
         "advice": [a.text for a in found.advice],
         "sureness": f"Found by {method}{moved}; probability of error below {max(found.error_probability, 1e-30):.0e}."
@@ -173,7 +182,7 @@ def _entry(meaning: Meaning, finding: Finding) -> dict[str, Any]:
         "name": finding.name,
         "math": _math(finding),
         "verdict": verdict_word(finding),
-        "tone": "free" if finding.verdict == NOT else "weak" if finding.weak else "known",
+        "tone": _tone_of(finding),
         "sentence": words[:1].upper() + words[1:],
         "shrinkage": shrinkage_text(finding),
         "robust": finding.robust,
@@ -193,7 +202,7 @@ def table(meaning: Meaning, rows: dict[str, diagnostics.Row]) -> list[dict[str, 
                 "sd": spread(finding.sd) if finding.sd > 0 else "0",
                 "quantiles": [rounded(q, finding.sd, finding.mean) for q in quantiles],
                 "verdict": verdict_word(finding),
-                "tone": "free" if finding.verdict == NOT else "weak" if finding.weak else "known",
+                "tone": _tone_of(finding),
                 "shrinkage": shrinkage_text(finding) or "-",
                 "driven": driven_by(finding),
                 "ess": "" if row is None or row["ess_bulk"] != row["ess_bulk"] else f"{row['ess_bulk']:,.0f}",
