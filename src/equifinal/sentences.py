@@ -168,17 +168,15 @@ def weakest_sentence(meaning: Meaning) -> str:
         rest = "even it is well determined"
     return (
         f"Of all that is identifiable, the worst determined direction is {direction_text(worst)} "
-        f"(shrinkage {worst.shrinkage:.2f}): {rest}."
+        f"(shrinkage {shrinkage_text(worst.shrinkage)}): {rest}."
     )
 
 
-def shrinkage_text(finding: Finding) -> str:
+def shrinkage_text(shrinkage: float) -> str:
     """Two digits; empty where it is not defined."""
-    if math.isnan(finding.shrinkage):
+    if math.isnan(shrinkage):
         return ""
-    if finding.shrinkage > 0.99:
-        return "over 0.99"
-    return f"{finding.shrinkage:.2f}".replace("-0.00", "0.00")
+    return "over 0.99" if shrinkage > 0.99 else f"{shrinkage:.2f}".replace("-0.00", "0.00")
 
 
 def driven_by(finding: Finding) -> str:

@@ -86,7 +86,7 @@ def _cells(finding: Finding, row: Row | None) -> dict[str, Any]:
         "mean": Text(rounded(finding.mean, finding.sd)),
         "sd": Text(spread(finding.sd) if finding.sd > 0 else f"{finding.sd:.2g}"),
         **{f"{q}%": Text(rounded(finding.quantile(q / 100), finding.sd, finding.mean)) for q in (5, 50, 95)},
-        "shrinkage": Text(shrinkage_text(finding).replace("over 0.99", ">0.99") or "-"),
+        "shrinkage": Text(shrinkage_text(finding.shrinkage).replace("over 0.99", ">0.99") or "-"),
         "ESS bulk": Text("-" if math.isnan(ess) else f"{ess:,.0f}"),
         "R-hat": Text("-" if math.isnan(rhat) else f"{rhat:.3f}", style="red" if rhat > RHAT_LIMIT else ""),
         "identifiable": Text("noise" if finding.kind == NOISE else verdict, style=colour),

@@ -10,7 +10,7 @@ import numpy as np
 from equifinal.errors import DataError, did_you_mean
 from equifinal.expression import Name
 from equifinal.meaning import Finding, Meaning, interpret
-from equifinal.plots.style import COLUMN, POSTERIOR, PRIOR, plain_log_ticks, shortened, styled
+from equifinal.plots.style import COLUMN, POSTERIOR, PRIOR, plain_log_ticks, short, shortened, styled
 from equifinal.problem import Problem
 
 if TYPE_CHECKING:
@@ -86,9 +86,10 @@ def _marginal(axes: Any, finding: Finding, problem: Problem) -> None:
         axes.set_xscale("log")
         plain_log_ticks(axes.xaxis, low, high)
     else:
-        from matplotlib.ticker import MaxNLocator
+        from matplotlib.ticker import FuncFormatter, MaxNLocator
 
         axes.xaxis.set_major_locator(MaxNLocator(4))
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: short(float(f"{value:.4g}"))))
 
 
 def _range(finding: Finding) -> tuple[float, float, bool]:

@@ -12,7 +12,7 @@ from equifinal.fibre import Fibre
 from equifinal.identifiability import NOT
 from equifinal.meaning import NOISE, PARAMETER, Meaning, interpret
 from equifinal.plots.marginals import density
-from equifinal.plots.style import FIBRE, MUTED, POSTERIOR, shortened, styled
+from equifinal.plots.style import COLOURS, FIBRE, MUTED, POSTERIOR, shortened, styled
 from equifinal.predictions import posterior_rows
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 Array = np.ndarray
 MOST, CLOUD, CURVE, SURFACE = 5, 1500, 300, 250
 SIDE = 1.35  # inches
+CLOUD_COLOUR = COLOURS[4]  # pixels do not change with the page: seen on white and on black
 WORDS = "orange: parameters with one and the same output"
 WORDS_BELOW = "orange:\nparameters with\none and the\nsame output"
 NOTE: dict[str, Any] = {"ha": "right", "va": "top", "fontsize": 8, "color": FIBRE}
@@ -133,7 +134,7 @@ def _cell(axes: Any, theta: Array, every: Array, x: int, y: int, curves: list[Ar
         axes.set(yticks=[], ylim=(0, 1.1))
         axes.spines["left"].set_visible(False)
         return
-    axes.plot(theta[:, x], theta[:, y], ".", color=POSTERIOR, ms=1.6, alpha=0.35, mew=0, rasterized=True)
+    axes.plot(theta[:, x], theta[:, y], ".", color=CLOUD_COLOUR, ms=1.8, alpha=0.55, mew=0, rasterized=True)
     points = [piece for piece in curves if len(piece) == 1]
     for piece in curves:
         if len(piece) > 1:

@@ -50,7 +50,7 @@ def panels(count: int, height: float) -> tuple[Any, list[Any]]:
 
     if count == 1:  # margins that are known need not be searched for, which takes as long as drawing
         figure = Figure(figsize=(COLUMN, height))
-        figure.subplots_adjust(left=0.21, right=0.975, bottom=0.44 / height, top=1 - 0.22 / height)
+        figure.subplots_adjust(left=0.21, right=0.95, bottom=0.44 / height, top=1 - 0.22 / height)
         return figure, [figure.add_subplot()]
     rows = -(-count // 2)
     figure = Figure(figsize=(COLUMN * 2, height * rows), layout="constrained")

@@ -184,7 +184,7 @@ def _entry(meaning: Meaning, finding: Finding) -> dict[str, Any]:
         "verdict": verdict_word(finding),
         "tone": _tone_of(finding),
         "sentence": words[:1].upper() + words[1:],
-        "shrinkage": shrinkage_text(finding),
+        "shrinkage": shrinkage_text(finding.shrinkage),
         "robust": finding.robust,
         "driven": driven_by(finding),
     }
@@ -203,7 +203,7 @@ def table(meaning: Meaning, rows: dict[str, diagnostics.Row]) -> list[dict[str, 
                 "quantiles": [rounded(q, finding.sd, finding.mean) for q in quantiles],
                 "verdict": verdict_word(finding),
                 "tone": _tone_of(finding),
-                "shrinkage": shrinkage_text(finding) or "-",
+                "shrinkage": shrinkage_text(finding.shrinkage) or "-",
                 "driven": driven_by(finding),
                 "ess": "" if row is None or row["ess_bulk"] != row["ess_bulk"] else f"{row['ess_bulk']:,.0f}",
             }
