@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from warnings import warn
 
 from equifinal import diagnostics, result
-from equifinal.errors import DataError, InterruptedRunError
+from equifinal.errors import DataError, EquifinalError, InterruptedRunError
 from equifinal.problem import Problem
 from equifinal.progress import show_stage
 
@@ -132,15 +132,18 @@ def fit(
     summary = diagnostics.summarise(data)
     warnings = diagnostics.advise(data, summary)
     meaning, page = None, None
-    if known is not None:
-        from equifinal.meaning import interpret
+    try:
+        if known is not None:
+            from equifinal.meaning import interpret
 
-        meaning = interpret(data)
-    if meaning is not None and report and not data.attrs["interrupted"]:
-        from equifinal.report import page as pages
+            meaning = interpret(data)
+        if meaning is not None and report and not data.attrs["interrupted"]:
+            from equifinal.report import page as pages
 
-        with show_stage("writing the report", progress):
-            page = pages.write_report(data, target / REPORT, meaning)
+            with show_stage("writing the report", progress):
+                page = pages.write_report(data, target / REPORT, meaning)
+    except EquifinalError as error:  # the results are safe
+        warn(f"no report was written: {error}", stacklevel=2)
     return Fit(data, summary, warnings, path, meaning, page)
 
 

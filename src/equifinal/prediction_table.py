@@ -92,7 +92,7 @@ class PredictionTable:
             where = f"{c.output} [{c.experiment}]" if c.experiment else c.output
             lines.append(
                 f"check of {where}: {c.inside_50:.0%} of {c.values.size} observations inside the 50% band, "
-                f"{c.inside_90:.0%} inside the 90% band, largest residual {np.nanmax(np.abs(c.residuals)):.1f} sd"
+                f"{c.inside_90:.0%} inside the 90% band, largest residual {c.largest:.1f} sd"
             )
         if self.predictions.failed:
             lines.append(f"{self.predictions.failed} of {self.predictions.draws} draws could not be solved: left out")

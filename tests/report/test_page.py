@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 
+from equifinal.io.toml import loads
 from equifinal.report.page import report_page, write_report
 from equifinal.report.rendering import Figures
-from equifinal.result import load, save
+from equifinal.result import identifiability_of, load, sample, save, store_identifiability
 from tests.runs import page, run
 
 SECTIONS = ["short", "model", "identifiability", "given", "said", "posterior", "fit"]
@@ -94,3 +96,46 @@ def test_bad_draws_are_not_praised(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "do not use" in text
     assert "the chains disagree" in text
     assert "Nothing is wrong" not in text
+
+
+ONE = """
+[model]
+equations = "x' = -k*x\\nx(0) = 1"
+outputs = ["x"]
+[quantities]
+infinite = "1/(k - k*1.0000000000000000001)"
+[parameters]
+k = { prior = "halfcauchy", scale = 1 }
+[noise]
+x = { family = "negative-binomial", overdispersion = 1e6 }
+[data]
+time = [1, 2]
+x = [1, 0]
+"""
+
+
+def test_a_single_parameter_and_nothing_that_scatters() -> None:
+    problem = loads(ONE, name="my model")
+    data = sample(problem, sampler="random-walk", warmup=100, draws=100, progress=False)
+    text = report_page(data)
+    assert "There is only one parameter." in text
+    assert "Every state is an output" in text
+    assert "equifinal fit &#39;my model.toml&#39;" in text
+
+
+def test_an_analysis_that_did_not_come_to_an_end() -> None:
+    data = run("product").copy()
+    found = identifiability_of(data)
+    store_identifiability(data, replace(found, complete=False, scope="local", combinations=()))
+    text = report_page(data)
+    assert "The global question was not settled." in text
+    assert "not known whether determined" in text
+
+
+def test_chains_that_never_moved() -> None:
+    data = run("decay").copy()
+    for name in data.posterior.data_vars:
+        data.posterior[name] = 0 * data.posterior[name] + 1.0
+    text = report_page(data)
+    assert "never moved" in text
+    assert "do not use" in text

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from arviz import InferenceData
 
 PANEL = 2.1  # inches high
+MANY = 300  # points are pixels rather than shapes, for a page of a bearable size
 
 
 def plot_fit(
@@ -142,9 +143,12 @@ def draw_residuals(checks: Sequence[Check], *, names: Sequence[str] | None = Non
     def draw(axes: Any, found: Check) -> None:
         axes.axhspan(-1.645, 1.645, color=FAINT, alpha=0.55, lw=0)
         axes.axhline(0, color=MUTED, lw=0.8)
-        axes.vlines(found.times, 0, found.residuals, color=POSTERIOR, lw=0.9)
-        axes.plot(found.times, found.residuals, "o", color=POSTERIOR, ms=3)
-        reach = max(2.6, 1.1 * float(np.nanmax(np.abs(found.residuals), initial=0)))
+        many = found.residuals.size > MANY
+        if not many:
+            axes.vlines(found.times, 0, found.residuals, color=POSTERIOR, lw=0.9)
+        size = 1.2 if many else 3
+        axes.plot(found.times, found.residuals, "o", color=POSTERIOR, ms=size, mew=0, rasterized=many)
+        reach = max(2.6, 1.1 * float(np.nan_to_num(found.largest)))
         axes.set_ylim(-reach, reach)
 
     return _panels(chosen, draw, lambda c: f"{shortened(c.output, 16)}, residual (sd)")
@@ -157,7 +161,10 @@ def _output(axes: Any, band: Band, found: Check | None, colour: str) -> None:
         _band(axes, band.times, band.quantiles if band.observed is None else band.observed, colour)
         axes.plot(band.times, band.quantiles[2], color=colour, lw=1.4)
     if found is not None:
-        axes.plot(found.times, found.values, "o", color=INK, ms=3.2, mec="white", mew=0.4, zorder=9)
+        many = found.values.size > MANY
+        colour, size, edge = (MUTED, 1.6, 0.0) if many else (INK, 3.2, 0.4)
+        look = {"color": colour, "ms": size, "mew": edge, "mec": "white", "rasterized": many, "zorder": 9}
+        axes.plot(found.times, found.values, "o", **look)
         if not found.increment and band.times[-1] > 1.001 * found.times[-1]:
             axes.axvline(found.times[-1], color=MUTED, lw=0.8, ls=":")
 
@@ -204,6 +211,9 @@ def _increments(axes: Any, found: Check, colour: str) -> None:
     times, first = np.unique(found.times, return_index=True)
     bands = found.replicated[:, first]
     wide = len(times) <= 60
+    if len(times) > MANY:
+        _band(axes, times, bands, colour)
+        return
     axes.vlines(times, bands[0], bands[4], color=colour, alpha=0.30, lw=5 if wide else 2)
     axes.vlines(times, bands[1], bands[3], color=colour, alpha=0.45, lw=5 if wide else 2)
     axes.plot(times, found.expected[2, first], "_", color=colour, ms=7, mew=1.4)

@@ -22,8 +22,10 @@ class Figures:
         self.count += 1
         try:
             return Markup(inline_svg(draw(), label, f"f{self.count}"))
-        except EquifinalError:
+        except EquifinalError:  # there is nothing of this kind to draw
             return None
+        except (ValueError, ArithmeticError) as error:  # numbers that no axis can hold; the rest of the page stands
+            return Markup('<p class="warning">{}: could not be drawn ({}).</p>').format(label, error)
 
 
 def render(template: str, **context: Any) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from equifinal.words import problem_facts
 if TYPE_CHECKING:
     from arviz import InferenceData
 
+SERIOUS = ("Do not use", "never moved", "cannot fit")  # of warnings: what they are about must not be used
 MOST_CHAINS, MOST_STRIPS, MOST_PANELS = 12, 60, 24
 
 
@@ -42,7 +44,7 @@ def in_short(
     free = [f.name for f in parameters if f.verdict == NOT]
     hidden = sorted({name for (_, name), verdict in verdicts.items() if verdict is False})
     values = [r for r in rows.values() if r["ess_bulk"] == r["ess_bulk"]]
-    serious = [w for w in warnings if "Do not use" in w or "hardly moved" in w or "cannot fit" in w]
+    serious = [w for w in warnings if any(words in w for words in SERIOUS)]
     return {
         "headline": _headline(meaning),
         "determined": [
@@ -144,11 +146,10 @@ def given(problem: Problem, figures: Figures) -> dict[str, Any]:
                 problem, before, checks, names=[b.name], experiments=[b.experiment], prior=True
             ),
         )
-        for b in before.bands
-        if b.kind == "output"
+        for b in [b for b in before.bands if b.kind == "output"][:MOST_PANELS]
     ]
     failed = f"{before.failed} of {before.draws}" if before.failed else ""
-    return {"priors": problem.priors, "data": data, "before": panels[:MOST_PANELS], "failed": failed}
+    return {"priors": problem.priors, "data": data, "before": panels, "failed": failed}
 
 
 def said(meaning: Meaning, figures: Figures) -> dict[str, Any]:
@@ -235,7 +236,7 @@ def fit(problem: Problem, shown: Predictions, checks: list[Check], figures: Figu
             "count": c.values.size,
             "inside_50": f"{c.inside_50:.0%}",
             "inside_90": f"{c.inside_90:.0%}",
-            "largest": f"{np.nanmax(np.abs(c.residuals)):.1f}",
+            "largest": "-" if c.largest != c.largest else f"{c.largest:.1f}",
             "words": _coverage_words(c),
         }
         for c in checks
@@ -309,7 +310,8 @@ def again(data: InferenceData) -> dict[str, Any]:
     settings = json.loads(attributes["settings"])
     solver, options = settings.pop("solver"), settings.pop("options")
     # with a sampler chosen by itself the same choice is made again, for the same seed
-    command = f"equifinal fit {attributes['problem']}.toml --seed {attributes['seed']} --chains {settings['chains']}"
+    file = shlex.quote(f"{attributes['problem']}.toml")
+    command = f"equifinal fit {file} --seed {attributes['seed']} --chains {settings['chains']}"
     command += f" --draws {settings['draws']} --thin {settings['thin']}"
     return {
         "settings": {"sampler": attributes["sampler"], "seed": attributes["seed"], **settings, **options},
