@@ -102,7 +102,7 @@ def test_predict(si: Path, tmp_path: Path, command: Callable[..., tuple]) -> Non
 
 @pytest.mark.usefixtures("no_figures")
 def test_compare(tmp_path: Path, command: Callable[..., tuple]) -> None:
-    arguments = ("compare", "si", "--samplers", "collapsed,random-walk", *SHORT, "--out", "both")
+    arguments = ("compare", "si", "--samplers", "collapsed,random-walk", *SHORT, "--warmup", "300", "--out", "both")
     code, shown, errors = command(*arguments)
     assert code == 0, errors
     assert "collapsed: " in shown

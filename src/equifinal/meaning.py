@@ -285,7 +285,7 @@ def _worst(
     weights = vectors[:, -1] * scale
     weights = weights / weights[np.argmax(np.abs(weights * np.sqrt(np.diag(covariances[1]))))]
     felt = np.abs(weights) * np.sqrt(np.diag(covariances[1]))  # how much each adds to the spread
-    kept = {label: float(w) for label, w, f in zip(labels, weights, felt, strict=True) if f > 0.1 * felt.max()}
+    kept = {label: float(w) for label, w, f in zip(labels, weights, felt, strict=True) if f > 0.2 * felt.max()}
     return Direction(kept, 1.0 - float(values[-1]), {label: logarithmic[label] for label in kept})
 
 

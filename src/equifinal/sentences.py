@@ -57,33 +57,33 @@ def sentence(meaning: Meaning, finding: Finding) -> str:
     if finding.weak:
         return (
             f"{finding.name}: identifiable, but barely informed. Better data could determine it; with these its "
-            f"posterior {_value(finding)} is {_how_narrow(finding)}."
+            f"posterior {value_text(finding)} is {_how_narrow(finding)}."
         )
-    return f"{finding.name}: identifiable, and determined by the data: {_value(finding)}."
+    return f"{finding.name}: identifiable, and determined by the data: {value_text(finding)}."
 
 
 def _combination(finding: Finding) -> str:
     if finding.weak:
         return (
-            f"{finding.name}: identifiable, but barely informed by these data: {_value(finding)}, "
+            f"{finding.name}: identifiable, but barely informed by these data: {value_text(finding)}, "
             f"{_how_narrow(finding)}."
         )
-    return f"{finding.name}: determined by the data: {_value(finding)}."
+    return f"{finding.name}: determined by the data: {value_text(finding)}."
 
 
 def _noise(finding: Finding) -> str:
     if finding.weak:
-        return f"{finding.name}: of the noise; these data say little about it: {_value(finding)}."
-    return f"{finding.name}: of the noise; the scatter of the data determines it: {_value(finding)}."
+        return f"{finding.name}: of the noise; these data say little about it: {value_text(finding)}."
+    return f"{finding.name}: of the noise; the scatter of the data determines it: {value_text(finding)}."
 
 
 def _locally(meaning: Meaning, finding: Finding) -> str:
     count = f"{finding.alternatives} values" if finding.alternatives else "several values, or perhaps a single one,"
     start = f"{finding.name}: identifiable up to alternatives. The data allow {count}"
     if not meaning.identifiability.complete or meaning.identifiability.scope != "global":
-        return f"{finding.name}: identifiable at least locally; whether globally is not settled. {_value(finding)}."
+        return f"{finding.name}: identifiable at least locally; whether globally is not settled. {value_text(finding)}."
     weak = f"; besides, they say little: the posterior is {_how_narrow(finding)}" if finding.weak else ""
-    return f"{start} that give the same output; your prior decides between them. Posterior {_value(finding)}{weak}."
+    return f"{start} that give the same output; your prior decides between them. Posterior {value_text(finding)}{weak}."
 
 
 def _not_identifiable(meaning: Meaning, finding: Finding) -> str:
@@ -91,10 +91,10 @@ def _not_identifiable(meaning: Meaning, finding: Finding) -> str:
         share = "" if math.isnan(finding.prior_share) else f" Of its spread {_share(finding)} is your prior's alone."
         return (
             f"{finding.name}: not identifiable. It changes while every output stays the same, so its posterior "
-            f"{_value(finding)} depends on your prior however many data there are.{share}"
+            f"{value_text(finding)} depends on your prior however many data there are.{share}"
         )
     known = meaning.combinations_with(finding)
-    shown = listed([f"{f.name} = {estimate(f.mean, f.sd)}" for f in known[:MOST_TIED]])
+    shown = listed([f"{f.name} = {value_text(f)}" for f in known[:MOST_TIED]])
     more = f" and {len(known) - MOST_TIED} more" if len(known) > MOST_TIED else ""
     start = f"{finding.name}: not identifiable."
     if not known:
@@ -107,12 +107,12 @@ def _not_identifiable(meaning: Meaning, finding: Finding) -> str:
     tied = listed(meaning.tied_to(finding)) or "other parameters"
     return (
         f"{start} The data determine {shown}{more}, which ties it to {tied}; within that, its posterior "
-        f"{_value(finding)} is set by your priors{_of_which(finding)}."
+        f"{value_text(finding)} depends on your priors{_of_which(finding)}."
     )
 
 
 def _of_which(finding: Finding) -> str:
-    return "" if math.isnan(finding.prior_share) else f" ({_share(finding)} of its spread is theirs alone)"
+    return "" if math.isnan(finding.prior_share) else f": {_share(finding)} of its spread is theirs alone"
 
 
 def _share(finding: Finding) -> str:
@@ -120,11 +120,12 @@ def _share(finding: Finding) -> str:
     return "over 99%" if share > 0.99 else "under 1%" if share < 0.01 else f"{share:.0%}"
 
 
-def _value(finding: Finding) -> str:
+def value_text(finding: Finding) -> str:
     """Mean and spread; of a skew posterior, which these would misrepresent, its middle and where 90% of it lie."""
     low, middle, high = (finding.quantile(q) for q in (0.05, 0.5, 0.95))
     if finding.sd > 0 and abs(finding.mean - middle) > SKEW * finding.sd:
-        return f"{middle:.3g} (90%: {low:.3g} to {high:.3g})"
+        shown = [rounded(x, finding.sd, finding.mean) for x in (middle, low, high)]
+        return f"{shown[0]} (90%: {shown[1]} to {shown[2]})"
     return estimate(finding.mean, finding.sd)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from equifinal.diagnostics import RHAT_LIMIT, Row
 from equifinal.identifiability import GLOBALLY, NOT
 from equifinal.meaning import COMBINATION, NOISE, PARAMETER, QUANTITY, WEAK, Finding, Meaning
-from equifinal.sentences import driven_by, estimate, rounded, shrinkage_text, spread, weakest_sentence
+from equifinal.sentences import driven_by, rounded, shrinkage_text, spread, value_text, weakest_sentence
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -44,7 +44,7 @@ def _combinations(known: list[Finding]) -> Table:
     table.add_column(no_wrap=True)
     table.add_column(no_wrap=True)
     for finding in known:
-        words = estimate(finding.mean, finding.sd) + (", barely informed" if finding.weak else "")
+        words = value_text(finding) + (", barely informed" if finding.weak else "")
         colour = COLOURS["weak" if finding.weak else "data"]
         table.add_row(Text(f"  {finding.name}"), Text(f"= {words}", style=colour))
     return table

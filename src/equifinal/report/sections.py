@@ -18,7 +18,7 @@ from equifinal.predictions import Check, Predictions, check, predict, prior_rows
 from equifinal.problem import Problem
 from equifinal.report.mathml import block, equation, mathml, name_mathml, rate
 from equifinal.report.rendering import Figures
-from equifinal.sentences import driven_by, estimate, rounded, sentence, shrinkage_text, spread, weakest_sentence
+from equifinal.sentences import driven_by, rounded, sentence, shrinkage_text, spread, value_text, weakest_sentence
 from equifinal.wording import headline
 from equifinal.words import problem_facts
 
@@ -48,7 +48,7 @@ def in_short(
     return {
         "headline": _headline(meaning),
         "determined": [
-            {"math": _math(f), "estimate": estimate(f.mean, f.sd), "weak": f.weak} for f in meaning.of_kind(COMBINATION)
+            {"math": _math(f), "estimate": value_text(f), "weak": f.weak} for f in meaning.of_kind(COMBINATION)
         ],
         "well": well,
         "several": several,
