@@ -18,6 +18,7 @@ from typing import Annotated, Any
 import typer
 
 from equifinal import cli_results
+from equifinal.json_output import print_json as _print_json
 
 app = typer.Typer(
     name="equifinal",
@@ -114,7 +115,7 @@ def analyse(
         advice = advise_on(models, quantity, time_limit=time_limit, seed=seed)
         found = replace(found, advice=tuple(advice))
     if as_json:
-        print_json(found.to_json())
+        _print_json(found.to_json())
     else:
         _show_analysis(loaded.name, found)
 
@@ -180,7 +181,7 @@ def fit(
         report=report,
     )
     if as_json:
-        print_json(done.to_json())
+        _print_json(done.to_json())
     else:
         fitting.show(done, verbose)
     if done.interrupted:
@@ -198,7 +199,7 @@ def check(problem: ProblemArgument, as_json: JsonOption = False) -> None:
     loaded = load(find_problem(problem))
     run_settings(loaded, {})  # a mistake under [sampling] is better found now
     if as_json:
-        print_json(problem_facts(loaded))
+        _print_json(problem_facts(loaded))
     else:
         print(problem_words(loaded))
 
@@ -230,7 +231,7 @@ def simulate(
         for path in simulation_table.write(tables, out):
             print(f"wrote {path}", file=sys.stderr)
     if as_json:
-        print_json({"parameters": values, "experiments": [table.to_json() for table in tables]})
+        _print_json({"parameters": values, "experiments": [table.to_json() for table in tables]})
     elif not out:
         print("\n".join(table.to_csv() for table in tables), end="")
 
@@ -291,7 +292,7 @@ def equivalents(
     if assumed:
         print("at the prior's median: " + ", ".join(f"{k} = {v:.6g}" for k, v in assumed.items()), file=sys.stderr)
     if as_json:
-        print_json(found.to_json())
+        _print_json(found.to_json())
     else:
         _console().print(equivalents_page(found))
     if not no_plot:
@@ -312,7 +313,7 @@ def examples(
 
     if name is None:
         if as_json:
-            print_json(EXAMPLES)
+            _print_json(EXAMPLES)
         else:
             width = max(map(len, EXAMPLES))
             print("\n".join(f"{key:<{width}}  {text}" for key, text in EXAMPLES.items()))
@@ -322,31 +323,13 @@ def examples(
         return
     written = [str(path) for path in copy_example(name, to)]
     if as_json:
-        print_json({"written": written})
+        _print_json({"written": written})
     else:
         print("\n".join(f"wrote {path}" for path in written))
 
 
 for command in (cli_results.predict, cli_results.report, cli_results.compare):
     app.command()(command)
-
-
-def print_json(document: Any) -> None:
-    """Plain data on standard output."""
-    import json
-
-    # NaN and infinity are not JSON
-    print(json.dumps(_finite(document), indent=2, ensure_ascii=False, allow_nan=False))
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {str(key): _finite(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_finite(item) for item in value]
-    if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
-        return None
-    return value
 
 
 if __name__ == "__main__":

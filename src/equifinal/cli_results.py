@@ -8,6 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
+from equifinal.json_output import print_json
+
 RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="A folder that fit wrote, or its results.nc.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Machine-readable output, and nothing else, on stdout.")]
 
@@ -66,8 +68,6 @@ def predict(
         style.save(draw_predictions(problem_of(data), table.bands, table.checks, table.determined, prior=prior), plot)
         print(f"wrote {plot}", file=sys.stderr)
     if as_json:
-        from equifinal.cli import print_json
-
         print_json(table.to_json())
     elif out is None:
         print(table.to_csv(), end="")
@@ -122,8 +122,6 @@ def compare(
     found = comparison.compare(loaded, asked, settings, folder, overwrite=overwrite, progress=not quiet and not as_json)
     page = write_comparison(found, folder / REPORT)
     if as_json:
-        from equifinal.cli import print_json
-
         print_json(found.to_json() | {"report": str(page)})
         return
     for name, measured in found.efficiencies.items():
@@ -141,8 +139,6 @@ def compare(
 
 def _told(written: Path, as_json: bool) -> None:
     if as_json:
-        from equifinal.cli import print_json
-
         print_json({"report": str(written)})
     else:
         print(f"wrote {written}")

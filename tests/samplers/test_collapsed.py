@@ -8,6 +8,7 @@ from dataclasses import replace
 from multiprocessing import get_context
 from pathlib import Path
 
+import arviz
 import numpy as np
 import pytest
 from scipy import integrate
@@ -19,9 +20,10 @@ from equifinal.io.toml import loads
 from equifinal.posterior import Posterior
 from equifinal.problem_fibre import fibre_of, sampling_fibre
 from equifinal.result import run_settings, sample
-from equifinal.samplers import auto, collapsed, proposal
+from equifinal.samplers import auto, collapsed, importance, proposal, quality, walkers
 from equifinal.samplers import run as running
 from equifinal.samplers.modes import find_modes
+from equifinal.samplers.quality import Quality
 from equifinal.samplers.run import RunSettings, run
 from tests.problems import DECAY, decay_log_likelihood, quick_problem
 from tests.samplers.test_geometric import TWO_STAGES, scaled
@@ -89,7 +91,7 @@ def test_thinning_keeps_every_so_many(plain: running.Draws) -> None:
 def test_solves_are_counted(plain: running.Draws) -> None:
     after = plain.tally.solves - plain.tally.warmup_solves
     assert (after + plain.tally.counts[:, collapsed.COUNTS.index("saved_solves")] == 300).all()
-    assert plain.tally.warmup_solves[0] > sum(proposal.ROUNDS)
+    assert plain.tally.warmup_solves[0] > sum(importance.ROUNDS)
     assert plain.tally.sampled.tolist() == [300] * 3
 
 
@@ -170,9 +172,7 @@ def test_particles_are_tried_before_giving_up(monkeypatch: pytest.MonkeyPatch) -
         return found._replace(tempered=False, **withheld)
 
     monkeypatch.setattr(proposal, "find_modes", one_mode)
-    monkeypatch.setattr(proposal, "K_LIMIT", -100.0)
-    monkeypatch.setattr(proposal, "HIGH_K_LIMIT", -100.0)
-    monkeypatch.setattr(proposal, "MORE_ROUNDS", ())
+    close_the_gate(monkeypatch)
     problem = loads(TWO_MODES, name="modes")
     said: list[str] = []
     settings = RunSettings(sampler="auto")
@@ -180,11 +180,12 @@ def test_particles_are_tried_before_giving_up(monkeypatch: pytest.MonkeyPatch) -
     at = said.index("no proposal fits: 500 tempered particles")
     rounds = ["proposal k-hat" in line for line in said]
     assert said[at + 1] == "2 modes"
-    assert rounds[at - 3 :] == [True] * 3 + [False] * 2 + [True] * 3
+    assert rounds[at - 3 :] == [True] * 3 + [False] * 2 + [True] * 4
+    assert said[-1].startswith("256 walkers")
     assert made.settings.sampler == "pseudo-marginal"
     plan = collapsed.prepare(Posterior(problem), collapsed.Settings(), Fibre(["a"], problem.priors), 0)
     assert plan.modes == 2
-    assert plan.solves > 2 * sum(proposal.ROUNDS) + 10 * 500
+    assert plan.solves > 2 * sum(importance.ROUNDS) + 10 * 500 + walkers.STEPS * walkers.NUMBER
 
 
 def test_data_that_inform_nothing() -> None:
@@ -228,16 +229,54 @@ def test_an_analysis_that_does_not_end_is_no_obstacle(monkeypatch: pytest.Monkey
     assert json.loads(data.attrs["notes"])[0] == note
 
 
-@pytest.mark.parametrize(
-    ("limit", "value", "sampler"),
-    [("K_LIMIT", -100.0, "pseudo-marginal"), ("ACCEPTANCE_LIMIT", 1.1, "pseudo-marginal")],
-)
-def test_a_refused_proposal_leads_to_another_sampler(
-    limit: str, value: float, sampler: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(proposal, limit, value)
-    monkeypatch.setattr(proposal, "HIGH_ACCEPTANCE", 2.0)
-    monkeypatch.setattr(proposal, "MORE_ROUNDS", ())
+def close_the_gate(monkeypatch: pytest.MonkeyPatch) -> None:
+    for limit in ("K_LIMIT", "LOOSE_K_LIMIT"):
+        monkeypatch.setattr(quality, limit, -100.0)
+    monkeypatch.setattr(importance, "MORE_ROUNDS", ())
+    monkeypatch.setattr(walkers, "MOST_ROUNDS", 1)
+
+
+def test_the_gate() -> None:
+    assert not quality.refusal(Quality(0.4, 0.56))
+    assert "tails (k-hat 0.55)" in quality.refusal(Quality(0.55, 0.56))
+    assert not quality.refusal(Quality(0.55, 0.61))
+    assert "acceptance 30%" in quality.refusal(Quality(0.4, 0.3))
+    assert not quality.refusal(Quality(0.6, 0.3), last=True)
+    assert "tails" in quality.refusal(Quality(0.75, 0.3), last=True)
+    assert "acceptance 5%" in quality.refusal(Quality(0.1, 0.05), last=True)
+    assert quality.judged(np.full(100, -np.inf)) == quality.NONE
+
+
+def test_acceptance_is_that_of_an_independence_sampler() -> None:
+    """Weights 1 and 3 with equal shares: the chain is at 3 in three of four steps."""
+    log_weights = np.log(np.tile([1.0, 3.0], 5000))
+    assert quality.judged(log_weights).acceptance == pytest.approx(0.25 + 0.75 * (0.5 + 0.5 / 3), abs=1e-3)
+
+
+def test_walkers_are_asked_when_importance_sampling_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The posterior is that of decay all the same, and so is its marginal likelihood: local steps are no part of it."""
+    monkeypatch.setattr(importance, "MORE_ROUNDS", ())
+    plain = sample(quick_problem(), seed=2, progress=False)
+    monkeypatch.setattr(quality, "ACCEPTANCE_LIMIT", 1.1)
+    said: list[str] = []
+    posterior, settings = Posterior(quick_problem()), collapsed.Settings()
+    plan = collapsed.prepare(posterior, settings, sampling_fibre(quick_problem())[0], 2, said.append)
+    assert sum(line.startswith("256 walkers: proposal k-hat") for line in said) >= walkers.LEAST_ROUNDS
+    assert plan.local.any()
+    assert not plan.refusal
+    data = sample(quick_problem(), seed=2, progress=False)
+    for name in ("k", "a"):
+        ours, theirs = data.posterior[name].values, plain.posterior[name].values
+        ess = min(arviz.ess(ours), arviz.ess(theirs))
+        assert ours.mean() == pytest.approx(theirs.mean(), abs=5 * np.sqrt(2 / ess) * theirs.std())
+    ours, theirs = (json.loads(d.attrs["findings"]) for d in (data, plain))
+    error = np.hypot(ours["log_evidence_error"], theirs["log_evidence_error"])
+    assert ours["log_evidence"] == pytest.approx(theirs["log_evidence"], abs=5 * error)
+
+
+def test_a_refused_proposal_leads_to_another_sampler(monkeypatch: pytest.MonkeyPatch) -> None:
+    sampler = "pseudo-marginal"
+    close_the_gate(monkeypatch)
     problem = scaled()[0].problem
     made = choice(problem, fibre_of(problem), aux=16)
     assert made.plan is None
@@ -256,9 +295,7 @@ def test_estimates_that_are_too_noisy_lead_along_fibres(monkeypatch: pytest.Monk
 
 
 def test_folds_lead_to_swaps_in_theta(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(proposal, "K_LIMIT", -100.0)
-    monkeypatch.setattr(proposal, "HIGH_K_LIMIT", -100.0)
-    monkeypatch.setattr(proposal, "MORE_ROUNDS", ())
+    close_the_gate(monkeypatch)
     problem = loads(TWO_STAGES, name="stages")
     fibre = fibre_of(problem)
     assert (fibre.dimension, fibre.chart.degree) == (0, 2)

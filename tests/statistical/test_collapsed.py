@@ -15,10 +15,10 @@ from scipy import stats
 from equifinal.examples import example_path
 from equifinal.io.toml import load
 from equifinal.result import sample
-from equifinal.samplers import collapsed, mixture
+from equifinal.samplers import collapsed, collapsed_block, mixture
 from equifinal.samplers.collapsed import State
-from equifinal.samplers.combination_coordinates import combination_coordinates
 from equifinal.samplers.pseudo_marginal import on_branch
+from equifinal.samplers.unfolding import unfolding
 from tests.problems import si
 from tests.statistical.agreement import agree_with_importance_sampling, agree_with_quadrature
 from tests.statistical.exact import case, si_data, si_interval, si_laplace, si_log_likelihood
@@ -27,32 +27,39 @@ from tests.statistical.starts import moments_of, stationary
 LEVEL = 1e-6
 
 
-def p_values(name: str, monkeypatch: pytest.MonkeyPatch, n: int = 10_000, steps: int = 8, **options) -> list[float]:
+def p_values(
+    name: str, monkeypatch: pytest.MonkeyPatch, n: int = 10_000, steps: int = 8, local: bool = False, **options
+) -> list[float]:
     """Of Kolmogorov-Smirnov tests for each parameter and combination, after some steps from exact draws."""
-    monkeypatch.setattr(collapsed, "BATCH", 5)  # two batches, the second in part
+    monkeypatch.setattr(collapsed_block, "BATCH", 5)  # two batches, the second in part
+    monkeypatch.setattr(collapsed_block, "LOCAL_EVERY", 2)
     found = case(name)
     known, fibre, rng = found.posterior, found.posterior.fibre, np.random.default_rng(1)
     start, independent = found.draw(rng, n), found.draw(rng, 3 * n)
     settings = collapsed.Settings(**options)
     tool = collapsed._tool(fibre, settings, settings.aux)
-    coordinates, q = combination_coordinates(fibre), fibre.rank
     moments = moments_of(fibre, independent[:5000], n)
-    covariance = np.atleast_2d(moments.covariance[0, :q, :q])
+    whole_of = unfolding(fibre)
+    x = whole_of.coordinates.forward(whole_of.finer.xi(independent[:5000]))
+    covariance = np.atleast_2d(np.cov(x.T))
     # off the mark on purpose: the sampler must be exact with any proposal
-    proposal = mixture.single(moments.mean[0, :q] + 0.3 * np.sqrt(np.diag(covariance)), 1.3 * covariance, 5.0)
-    h = coordinates.forward(fibre.xi(start))
+    proposal = mixture.single(x.mean(axis=0) + 0.3 * np.sqrt(np.diag(covariance)), 1.3 * covariance, 5.0)
+    x = whole_of.coordinates.forward(whole_of.finer.xi(start))
+    x = whole_of.relabelled(proposal, x, rng.random(n))
     whole = stationary(tool, start, moments, rng)
     likelihood = known.log_density(start)
     state = State(
         position=known.to_coordinates(start),
         log_prior=known.evaluate(known.to_coordinates(start)).log_prior,
         log_likelihood=likelihood,
-        log_ratio=likelihood + whole.log_p + coordinates.backward(h)[1] - proposal.log_density(h),
+        h=x,
+        log_ratio=likelihood + whole.log_p + whole_of.backward(x)[1] - whole_of.log_density(proposal, x),
         theta=whole.theta,
         log_weight=on_branch(fibre, whole, start),
         key=rng.integers(2**63, size=n).astype(np.uint64),
         number=np.full(n, tool.number),
         **{part: np.repeat(value[None], n, axis=0) for part, value in proposal._asdict().items()},
+        local=np.repeat(np.linalg.cholesky(covariance)[None] * local, n, axis=0),
         mean=moments.mean,
         covariance=moments.covariance,
         proposals=np.zeros(n),
@@ -70,8 +77,9 @@ def p_values(name: str, monkeypatch: pytest.MonkeyPatch, n: int = 10_000, steps:
 
 @pytest.mark.parametrize("points", ["iid", "lattice"])
 @pytest.mark.parametrize("name", ["product", "circle", "sum and product", "labelled", "product of three", "si"])
-def test_the_sampler_is_exact(name: str, points: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert min(p_values(name, monkeypatch, aux=2, points=points)) > LEVEL
+@pytest.mark.parametrize("local", [False, True])
+def test_the_sampler_is_exact(name: str, points: str, local: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert min(p_values(name, monkeypatch, aux=2, points=points, local=local)) > LEVEL
 
 
 def test_si_agrees_with_quadrature() -> None:

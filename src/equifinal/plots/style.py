@@ -29,7 +29,6 @@ STYLE: dict[str, Any] = {
     "legend.frameon": False,
     "svg.hashsalt": "equifinal",
     "svg.fonttype": "none",  # text stays text: found by a search, read aloud, in any script
-    "text.parse_math": False,  # a user's dollar sign is a dollar sign
     "axes.formatter.use_mathtext": False,
     "axes.formatter.limits": (-3, 5),
     "figure.dpi": 150,
@@ -65,7 +64,7 @@ def short(value: float) -> str:
 
 
 def plain_log_ticks(axis: Any, low: float, high: float) -> None:
-    """Ticks at powers of ten, written out: formulas are switched off, for users' names may look like them."""
+    """Ticks at powers of ten, written out."""
     from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
     first, last = int(np.ceil(np.log10(low) - 1e-9)), int(np.floor(np.log10(high) + 1e-9))
@@ -79,7 +78,9 @@ def plain_log_ticks(axis: Any, low: float, high: float) -> None:
 
 
 def shortened(name: str, most: int = 22) -> str:
-    return name if len(name) <= most else name[: most - 1] + "\N{HORIZONTAL ELLIPSIS}"
+    """A user's name as a label: not too long, and a dollar sign in it is a dollar sign, not the start of a formula."""
+    short_name = name if len(name) <= most else name[: most - 1] + "\N{HORIZONTAL ELLIPSIS}"
+    return short_name.replace("$", r"\$")
 
 
 def colours(n: int) -> list[Any]:

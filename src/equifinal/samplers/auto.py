@@ -40,7 +40,7 @@ def choose(
         refusal = str(error)
     if plan is not None and not refusal:
         modes = "one mode" if plan.modes == 1 else f"{plan.modes} modes"
-        reason = f"collapsed: {modes}, and a proposal that fits (k-hat {plan.k_hat:.2f})"
+        reason = f"collapsed: {modes}, and a proposal that fits ({plan.quality.in_words})"
         return Choice(replace(settings, sampler="collapsed"), plan, reason)
     if fibre.dimension == 0 and fibre.chart.degree > 1:
         why = f"{refusal}; in theta with swaps instead, as where roots meet their density is infinite"

@@ -1,8 +1,9 @@
 """Coordinates h(c) in which samplers move the combinations: comparable in size, and defined for every c.
 
-h(c) = asinh(c/c_0) is logarithmic for |c| far above c_0, linear below it, and harmless where c changes its sign; c_0 is
-small beside what the prior makes of |c|. Where a combination is a parameter by itself, h is that parameter's sampling
-coordinate.
+h(c) = asinh(c/c_0) is logarithmic for |c| far above c_0, linear below it, and harmless where c changes its sign. c_0 is
+small beside what the prior makes of |c|; for combinations that may have either sign it is as large as most |c|, as
+otherwise a posterior around 0 would fall into two halves. Where a combination is a parameter by itself, h is that
+parameter's sampling coordinate.
 """
 
 from __future__ import annotations
@@ -61,13 +62,19 @@ def combination_coordinates(fibre: Fibre) -> CombinationCoordinates:
     if fibre not in _known:
         c = fibre.xi(fibre.prior_draws)
         c = c[np.isfinite(c).all(axis=1)]
-        softening = np.quantile(np.abs(c), 0.02, axis=0) if len(c) else np.ones(fibre.rank)
-        softening = np.where(softening > 0, softening, 1.0)
+        softening = _softening(c) if len(c) else np.ones(fibre.rank)
         single = np.array([_parameter(fibre, e) for e in fibre.combinations.independent], np.int64)
         made = CombinationCoordinates(softening, single, fibre.table, np.ones(fibre.rank))
         spread = np.std(made.forward(c), axis=0) if len(c) else made.spread
         _known[fibre] = made._replace(spread=np.where(np.isfinite(spread) & (spread > 0), spread, 1.0))
     return _known[fibre]
+
+
+def _softening(c: Array) -> Array:
+    small, middle = np.quantile(np.abs(c), [0.02, 0.5], axis=0)
+    either_sign = (c < 0).any(axis=0) & (c > 0).any(axis=0)
+    found = np.where(either_sign, middle, small)
+    return np.where(found > 0, found, 1.0)
 
 
 def _parameter(fibre: Fibre, combination: Expression) -> int:

@@ -20,6 +20,7 @@ Array = NDArray[np.float64]
 
 ROUNDS = 60
 LEAST_SHARE = 0.02  # of a component; those below are dropped
+DF = 8.0  # degrees of freedom of components that are fitted
 GAIN = 1e-5  # of the mean log density: less is not worth another round
 
 
@@ -63,6 +64,12 @@ class Mixture(NamedTuple):
 def single(centre: Array, covariance: Array, df: float) -> Mixture:
     factor = np.linalg.cholesky(covariance)
     return Mixture(np.ones(1), centre[None], factor[None], np.full(1, df))
+
+
+def equal(centre: Array, factor: NDArray[Any]) -> Mixture:
+    """Components at the centres (k, q) with equal shares and one factor (q, q), to fit from."""
+    k = len(centre)
+    return Mixture(np.full(k, 1 / k), centre, np.repeat(factor[None], k, axis=0), np.full(k, DF))
 
 
 def fit(x: Array, weights: Array, start: Mixture, floor: Array) -> Mixture:

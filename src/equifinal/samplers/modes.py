@@ -7,6 +7,7 @@ same c, however far apart they are. Where these climbers disagree or fail, other
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -17,8 +18,9 @@ from equifinal.fibre import Fibre
 from equifinal.posterior import Posterior
 from equifinal.samplers.combination_coordinates import combination_coordinates
 from equifinal.samplers.first_covariance import first_covariance
-from equifinal.samplers.search import climb, screen
+from equifinal.samplers.search import Climb, climb, screen
 from equifinal.samplers.tempered import NUMBER, temper
+from equifinal.samplers.unfolding import unfolding
 
 Array = NDArray[np.float64]
 
@@ -27,6 +29,7 @@ STARTS, STARTS_EACH = 10, 2
 LEGS = ((30, 60.0), (60, 30.0), (120, 15.0))  # steps, and how far below the best, in log density, a climber goes on
 GOOD = 10  # every tenth prior draw is good enough for a start
 SAME_MODE = 3.0  # standard deviations, in each direction
+BELOW, ANCHOR = 6.0, 30.0  # where climbers stop on the way, in standard deviations of the log density of draws
 HIGHER = 1.0  # log density: how much a mode has to be above the others to be news
 
 
@@ -71,7 +74,7 @@ def find_modes(
     found = screen(posterior, rng, number)
     usable = np.isfinite(found.log_density)
     best = np.argsort(-np.where(usable, found.log_density, -np.inf), kind="stable")[: int(usable.sum())]
-    h = _h(fibre, found.position[best]) / combination_coordinates(fibre).spread
+    h = coordinates_at(fibre, found.position[best]) / combination_coordinates(fibre).spread
     best = best[_good_and_far_apart(h, _starts(posterior, len(best)), len(best) // GOOD)]
     ends = _climbed(posterior, found.position[best], found.log_density[best])
     modes = _modes(posterior, fibre, ends)
@@ -91,12 +94,38 @@ def find_more_modes(
     """The known modes, and those that climbers from tempered particles end in."""
     found = temper(posterior, rng, number)
     best = np.argsort(-found.log_density, kind="stable")
-    h = _h(fibre, found.position[best])
+    h = coordinates_at(fibre, found.position[best])
     # each particle is a draw of the posterior, or nearly: good enough for a start
     best = best[_good_and_far_apart(h / (np.std(h, axis=0) + 1e-300), _starts(posterior, len(best)), len(best))]
     modes = _modes(posterior, fibre, _climbed(posterior, found.position[best], found.log_density[best]), known)
     solves, failures = modes.solves + found.solves, modes.failures + found.failures
     return modes._replace(tempered=True, solves=solves, failures=failures)
+
+
+def on_the_way(posterior: Posterior, rng: np.random.Generator, number: int, highest: float) -> Climb:
+    """Climbers from prior draws that stop when they come near the highest mode: all around it, and farther than draws.
+
+    A draw of a Gaussian posterior is d/2 below its mode in log density, give or take sqrt(d/2).
+    """
+    d = posterior.dimension
+    found = screen(posterior, rng, number)
+    height = highest - d / 2 - BELOW * math.sqrt(d / 2)
+    ends = climb(posterior, found.position[np.isfinite(found.log_density)], LEGS[-1][0], height, ANCHOR)
+    best = np.argsort(-ends.log_density, kind="stable")
+    kept = best[: max(int(np.sum(ends.log_density >= height)), (len(best) + 3) // 4)]
+    return Climb(
+        *(ends.position[kept], ends.log_density[kept], ends.arrived[kept]),
+        *(ends.solves + found.solves, ends.failures + found.failures),
+    )
+
+
+def unfolded(posterior: Posterior, fibre: Fibre, modes: Modes) -> Modes:
+    """The same in coordinates in which roots that meet do no harm."""
+    finer = unfolding(fibre).finer
+    if finer is fibre:
+        return modes
+    covariance = _covariance(posterior, finer, modes.position)
+    return modes._replace(h=coordinates_at(finer, modes.position), covariance=covariance)
 
 
 def news(modes: Modes, known: Modes) -> bool:
@@ -108,7 +137,8 @@ def _starts(posterior: Posterior, most: int) -> int:
     return min(max(STARTS, STARTS_EACH * posterior.dimension), most)
 
 
-def _h(fibre: Fibre, u: Array) -> Array:
+def coordinates_at(fibre: Fibre, u: Array) -> Array:
+    """h(c) at positions u."""
     return combination_coordinates(fibre).forward(fibre.xi(fibre.to_theta(u)))
 
 
@@ -131,11 +161,10 @@ def _climbed(posterior: Posterior, at: Array, density: Array) -> _Ends:
 
 def _modes(posterior: Posterior, fibre: Fibre, ends: _Ends, known: Modes | None = None) -> Modes:
     """Ends that differ in c, with the covariance at each; and known modes."""
-    q, at, density = fibre.rank, ends.position, ends.log_density
-    covariance = first_covariance(posterior, at, fibre)[:, :q, :q]
-    covariance += 1e-10 * np.trace(covariance, axis1=1, axis2=2)[:, None, None] * np.eye(q) + 1e-14 * np.eye(q)
+    at, density = ends.position, ends.log_density
+    covariance = _covariance(posterior, fibre, at)
     solves = ends.solves + len(at) * len(posterior.arms)
-    h = _h(fibre, at)
+    h = coordinates_at(fibre, at)
     if known is not None:
         h, covariance = np.concatenate([known.h, h]), np.concatenate([known.covariance, covariance])
         at, density = np.concatenate([known.position, at]), np.concatenate([known.log_density, density])
@@ -143,6 +172,13 @@ def _modes(posterior: Posterior, fibre: Fibre, ends: _Ends, known: Modes | None 
     order = order[density[order] > density.max() - LEGS[-1][1]]
     chosen = order[_distinct(h[order], covariance[order])]
     return Modes(h[chosen], covariance[chosen], at[chosen], density[chosen], False, solves, ends.failures)
+
+
+def _covariance(posterior: Posterior, fibre: Fibre, at: Array) -> Array:
+    """Of h at positions, surely of full rank."""
+    q = fibre.rank
+    found = first_covariance(posterior, at, fibre)[:, :q, :q]
+    return found + 1e-10 * np.trace(found, axis1=1, axis2=2)[:, None, None] * np.eye(q) + 1e-14 * np.eye(q)
 
 
 def _good_and_far_apart(h: Array, number: int, good: int) -> list[int]:

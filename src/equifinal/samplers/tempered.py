@@ -6,13 +6,7 @@ Particles follow the laws
 
 in sampling coordinates (Del Moral, Doucet and Jasra 2006, Journal of the Royal Statistical Society B 68). Each power is
 the one at which weights L^(b' - b) halve the effective sample size. Systematic resampling follows, and moves of
-differential evolution (ter Braak 2006, Statistics and Computing 16): of two random halves, one moves by
-
-    u' = u + g (u_1 - u_2),   u_1, u_2 of the other half,
-
-so that each half leaves its law as it is, given the other. Differences of particles know ridges, and where there are
-several modes many of them are as short as one mode is wide; the covariance of all particles knows neither. Most steps g
-are spread from a tenth of 2.38/sqrt(2 d) to all of it, which suits curved ridges; one of ten is 1, from mode to mode.
+`differential_evolution`.
 
 Each mode keeps its share of pi_b on the way, so particles may find what climbers from the best prior draws miss: unless
 that share is at some power below that of a few particles. They cost 20 to 100 solves each; before that becomes more
@@ -21,7 +15,6 @@ than `MOST` for each experiment they stop at a lower power, which is good enough
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numpy as np
@@ -29,6 +22,7 @@ from numpy.typing import NDArray
 
 from equifinal.errors import SamplingError
 from equifinal.posterior import Evaluation, Posterior
+from equifinal.samplers.differential_evolution import trials
 
 Array = NDArray[np.float64]
 
@@ -36,7 +30,6 @@ NUMBER = 500
 MOVES = 4  # of each particle at each power
 MOST = 50_000  # solves for each experiment
 ROUNDS = 20  # of prior draws, until a quarter as many as particles have a finite density
-SHORTEST, JUMPS = 0.1, 0.1  # the shortest step beside the longest, and the share of steps from mode to mode
 
 
 class Particles(NamedTuple):
@@ -114,16 +107,8 @@ class _Cloud:
         self.power = later
 
     def move(self) -> None:
-        """Every particle by a difference of two of the other half."""
-        n, d = self.u.shape
-        first, second = np.array_split(self.rng.permutation(n), 2)
-        for mine, others in ((first, second), (second, first)):
-            if not len(others):
-                continue
-            pairs = self.u[self.rng.choice(others, (2, len(mine)))]
-            lengths = 2.38 / math.sqrt(2 * d) * SHORTEST ** self.rng.random(len(mine))
-            lengths[self.rng.random(len(mine)) < JUMPS] = 1.0
-            trial = self.u[mine] + lengths[:, None] * (pairs[0] - pairs[1])
+        """Every particle once."""
+        for mine, trial in trials(self.u, self.rng):
             found = self._evaluate(trial)
             uniforms = self.rng.random(len(mine))
             with np.errstate(divide="ignore"):

@@ -1,0 +1,75 @@
+"""How well a proposal fits, by the weights of its own draws; and the gate that it has to pass."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from equifinal.samplers import mixture as mixtures
+from equifinal.samplers.mixture import Mixture
+from equifinal.samplers.pareto import k_hat
+
+Array = NDArray[np.float64]
+
+INFLATION = 1.05  # of the scale of fitted components
+WIDE_SHARE, WIDE_SCALE, WIDE_DF = 0.1, 1.5, 4.0  # of the defensive component
+K_LIMIT, ACCEPTANCE_LIMIT = 0.5, 0.55
+HIGH_ACCEPTANCE, LOOSE_K_LIMIT = 0.6, 0.7
+LAST_ACCEPTANCE_LIMIT = 0.1
+
+
+class Quality(NamedTuple):
+    """The Pareto shape of the weights' tail, and the acceptance of an independence sampler."""
+
+    k_hat: float
+    acceptance: float
+
+    @property
+    def in_words(self) -> str:
+        return f"k-hat {self.k_hat:.2f}, acceptance {self.acceptance:.0%}"
+
+    def better_than(self, other: Quality) -> bool:
+        """Tails first, as far as they are out of bounds."""
+        return (-max(self.k_hat, K_LIMIT), self.acceptance) > (-max(other.k_hat, K_LIMIT), other.acceptance)
+
+
+NONE = Quality(math.inf, 0.0)
+
+
+def judged(log_weights: Array) -> Quality:
+    """Of a proposal whose draws have these log weights."""
+    if not np.isfinite(log_weights).any():
+        return NONE
+    log_weights = np.where(np.isnan(log_weights), -np.inf, log_weights)
+    weights = np.sort(np.exp(log_weights - log_weights.max()))
+    n = len(weights)
+    # E min(1, w'/w) with w' from the proposal and w from the posterior: sums of min(w_i, w_j) over all pairs
+    smaller = float(np.sum(weights * (2 * (n - np.arange(n)) - 1)))
+    return Quality(k_hat(log_weights), smaller / (n * float(weights.sum())))
+
+
+def refusal(quality: Quality, *, last: bool = False) -> str:
+    """Why a proposal is not good enough; empty if it is.
+
+    At last, when everything has been tried, a proposal is still better than local moves if it is accepted now and then.
+    """
+    # Metropolis can live with heavier tails than importance sampling, if it is seldom in them
+    k_limit = LOOSE_K_LIMIT if last or quality.acceptance >= HIGH_ACCEPTANCE else K_LIMIT
+    if quality.k_hat >= k_limit:
+        return f"no proposal was found that fits the posterior's tails (k-hat {quality.k_hat:.2f})"
+    if quality.acceptance < (LAST_ACCEPTANCE_LIMIT if last else ACCEPTANCE_LIMIT):
+        return f"no proposal was found that fits the posterior (acceptance {quality.acceptance:.0%})"
+    return ""
+
+
+def defended(mixture: Mixture) -> Mixture:
+    """A little wider, and with a wide component, so that no part of the posterior is out of reach."""
+    centre = mixture.share @ mixture.centre
+    apart = mixture.centre - centre
+    within = np.einsum("k,kij,klj->il", mixture.share, mixture.factor, mixture.factor)
+    covariance = within + (apart * mixture.share[:, None]).T @ apart
+    wide = mixtures.single(centre, WIDE_SCALE**2 * covariance, WIDE_DF)
+    return mixture._replace(factor=INFLATION * mixture.factor).joined(wide, WIDE_SHARE)
