@@ -19,7 +19,7 @@ import pytest
 from equifinal import cli
 from tests.problems import DECAY
 
-QUICK = ["--chains", "2", "--warmup", "200", "--draws", "300", "--seed", "5"]
+QUICK = ["--chains", "2", "--warmup", "200", "--draws", "300", "--seed", "5", "--no-report"]
 COMMAND = [sys.executable, "-m", "equifinal.cli"]
 
 
@@ -65,7 +65,7 @@ def problem(tmp_path: Path) -> Path:
 def test_help_and_version(command: Callable[..., Done]) -> None:
     done = command("--help")
     assert done.returncode == 0
-    for word in ("analyse", "fit", "simulate", "check", "examples"):
+    for word in ("analyse", "fit", "predict", "report", "compare", "simulate", "check", "examples"):
         assert word in done.stdout
     assert command("--version").stdout.startswith("equifinal 0.")
 
@@ -107,9 +107,10 @@ def test_numbers_are_never_cut(
     monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
     monkeypatch.setenv("COLUMNS", str(width))
     monkeypatch.setenv("NO_COLOR", "1")
-    done = command("fit", str(problem), *QUICK, "--quiet")
+    done = command("fit", str(problem), *QUICK, "--quiet", "--verbose")
     assert done.returncode == 0, done.stderr
     assert shown in done.stdout
+    assert "driven by" in done.stdout
     assert "…" not in done.stdout
 
 

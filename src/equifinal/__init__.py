@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from equifinal.fibre import Fibre
     from equifinal.identifiability import Identifiability, analyse
     from equifinal.io.toml import load
+    from equifinal.meaning import interpret
     from equifinal.model import Model
     from equifinal.noise import Noise
     from equifinal.posterior import Posterior
@@ -46,6 +47,7 @@ _HOMES = {
     "simulate": "predict",
     "calibrate": "calibrating",
     "summarise": "diagnostics",
+    "interpret": "meaning",
     "advise": "diagnostics",
     "EquifinalError": "errors",
 }
@@ -66,6 +68,7 @@ __all__ = [
     "analyse",
     "calibrate",
     "equivalents",
+    "interpret",
     "load",
     "sample",
     "simulate",

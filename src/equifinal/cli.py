@@ -17,6 +17,9 @@ from typing import Annotated, Any
 
 import typer
 
+from equifinal import cli_results
+from equifinal.json_output import print_json as _print_json
+
 app = typer.Typer(
     name="equifinal",
     help="Bayesian inference for ODE models whose parameters cannot all be identified.",
@@ -24,8 +27,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-
-FIT_ANALYSIS_SECONDS = 20.0  # before a fit one does not want to wait long
 
 ProblemArgument = Annotated[str, typer.Argument(metavar="FILE|EXAMPLE", help="A problem file, or a bundled example.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Machine-readable output, and nothing else, on stdout.")]
@@ -148,6 +149,8 @@ def fit(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what is in the folder.")] = False,
     processes: Annotated[int, typer.Option(help="Run chains in so many processes.", show_default="threads")] = 0,
     analysis: Annotated[bool, typer.Option(help="Show first what can be known.")] = True,
+    report: Annotated[bool, typer.Option(help="Write a page on the results, report.html.")] = True,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Also all diagnostics.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -167,12 +170,6 @@ def fit(
     }
     loaded = load(find_problem(problem))
 
-    def announce() -> None:
-        from equifinal.identifiability import analyse as analyse_models
-
-        models = [e.model for e in loaded.experiments]
-        _show_analysis(loaded.name, analyse_models(models, time_limit=FIT_ANALYSIS_SECONDS))
-
     done = fitting.fit(
         loaded,
         settings,
@@ -180,12 +177,13 @@ def fit(
         overwrite=overwrite,
         processes=processes,
         progress=not quiet and not as_json,
-        announce=announce if analysis and not as_json else None,
+        announce=(lambda found: _show_analysis(loaded.name, found)) if analysis and not as_json else None,
+        report=report,
     )
     if as_json:
         _print_json(done.to_json())
     else:
-        fitting.show(done)
+        fitting.show(done, verbose)
     if done.interrupted:
         raise typer.Exit(130)
 
@@ -411,21 +409,8 @@ def examples(
         print("\n".join(f"wrote {path}" for path in written))
 
 
-def _print_json(document: Any) -> None:
-    import json
-
-    # NaN and infinity are not JSON
-    print(json.dumps(_finite(document), indent=2, ensure_ascii=False, allow_nan=False))
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {str(key): _finite(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_finite(item) for item in value]
-    if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
-        return None
-    return value
+for command in (cli_results.predict, cli_results.report, cli_results.compare):
+    app.command()(command)
 
 
 if __name__ == "__main__":

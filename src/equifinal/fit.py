@@ -10,16 +10,22 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from warnings import warn
 
 from equifinal import diagnostics, result
-from equifinal.errors import DataError, InterruptedRunError
+from equifinal.errors import DataError, EquifinalError, InterruptedRunError
 from equifinal.problem import Problem
+from equifinal.progress import show_stage
 from equifinal.workers import workers
 
 if TYPE_CHECKING:
     from arviz import InferenceData
 
-RESULTS, CHECKPOINT, LOCK = "results.nc", "checkpoint.npz", ".lock"
+    from equifinal.identifiability import Identifiability
+    from equifinal.meaning import Meaning
+
+RESULTS, REPORT, CHECKPOINT, LOCK = "results.nc", "report.html", "checkpoint.npz", ".lock"
+ANALYSIS_SECONDS = 20.0  # before a fit one does not want to wait long
 # title: what of the summary, and how it is written
 FULL = {
     "mean": ("mean", ".4g"),
@@ -39,12 +45,17 @@ COMPACT = {title: FULL[title] for title in ("mean", "sd", "5%", "95%", "ESS bulk
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """A finished (or interrupted) fit and where its results are."""
+    """A finished (or interrupted) fit and where its results are.
+
+    ``meaning`` is None where no analysis was wanted or could be made, ``report`` where none was written.
+    """
 
     data: InferenceData
     summary: Mapping[str, diagnostics.Row]
     warnings: list[str]
     path: Path
+    meaning: Meaning | None = None
+    report: Path | None = None
 
     @property
     def interrupted(self) -> bool:
@@ -71,6 +82,7 @@ class Fit:
             "notes": json.loads(attributes["notes"]),
             "summary": {name: dict(row) for name, row in self.summary.items()},
             "results": str(self.path),
+            "report": None if self.report is None else str(self.report),
             "interrupted": self.interrupted,
             "warnings": self.warnings,
         }
@@ -84,20 +96,22 @@ def fit(
     overwrite: bool = False,
     processes: int = 0,
     progress: bool = True,
-    announce: Callable[[], None] | None = None,
+    announce: Callable[[Identifiability], None] | None = None,
+    report: bool = True,
 ) -> Fit:
     """Sample and save to a folder; take up again a run of the same problem and settings that was killed in it.
 
-    ``announce`` is called when nothing more stands in the way of a start.
-    Without a folder, the first of NAME-run, NAME-run-2, ... that is free.
+    ``announce`` is called with what can be known when nothing more stands in the way of a start.
+    Without a folder, the first of NAME-run, NAME-run-2, ... that is free. With ``report``, a page is written too.
     """
     problem.require_complete()
     result.run_settings(problem, settings)  # before a folder is made
     pool = workers(processes)
     target = _claim_folder(problem.name) if folder is None else folder
     with pool as executor, _owned(target, overwrite), _to_be_continued(target):
-        if announce is not None:
-            announce()
+        known = _analysed(problem) if announce is not None or report else None
+        if announce is not None and known is not None:
+            announce(known)
         data = result.sample(
             problem,
             **{key: value for key, value in settings.items() if value is not None},
@@ -105,12 +119,41 @@ def fit(
             progress=progress,
             checkpoint=target / CHECKPOINT,
         )
+        if known is not None:
+            result.store_identifiability(data, known)
         path = result.save(data, target / RESULTS)
+        (target / REPORT).unlink(missing_ok=True)  # of results that are no more
         result.load(path).close()  # the checkpoint goes only when the results are surely there
         if not data.attrs["interrupted"]:
             (target / CHECKPOINT).unlink(missing_ok=True)
     summary = diagnostics.summarise(data)
-    return Fit(data, summary, diagnostics.advise(data, summary), path)
+    warnings = diagnostics.advise(data, summary)
+    meaning, page = None, None
+    try:
+        if known is not None:
+            from equifinal.meaning import interpret
+
+            meaning = interpret(data)
+        if meaning is not None and report and not data.attrs["interrupted"]:
+            from equifinal.report import page as pages
+
+            with show_stage("writing the report", progress):
+                page = pages.write_report(data, target / REPORT, meaning)
+    except EquifinalError as error:  # the results are safe
+        warn(f"no report was written: {error}", stacklevel=2)
+    return Fit(data, summary, warnings, path, meaning, page)
+
+
+def _analysed(problem: Problem) -> Identifiability | None:
+    """What can be known; None, with a warning, where that cannot be found out: it is no reason not to fit."""
+    from equifinal.errors import IdentifiabilityError
+    from equifinal.identifiability import analyse
+
+    try:
+        return analyse([e.model for e in problem.experiments], time_limit=ANALYSIS_SECONDS)
+    except IdentifiabilityError as error:
+        warn(f"what can be known was not found out, so there will be no report: {error}", stacklevel=2)
+        return None
 
 
 def _claim_folder(name: str) -> Path:
@@ -181,20 +224,25 @@ def _owner(folder: Path) -> int | None:
 # --- for people ---
 
 
-def show(done: Fit) -> None:
-    """Print the summary table, what the run cost, warnings, and where the results are."""
+def show(done: Fit, verbose: bool = False) -> None:
+    """Print what the data said, what the run cost, warnings, and where the results are; verbosely, all diagnostics."""
     import sys
 
     from rich.console import Console
+    from rich.text import Text
 
     console = Console() if sys.stdout.isatty() else Console(width=120)
     attributes = done.data.attrs
-    table = summary_table(done, FULL)
-    wide = Console(width=1000)
-    if wide.measure(table).maximum > console.width:
-        table = summary_table(done, COMPACT)
-    # numbers are never cut: a terminal narrower than that wraps lines
-    Console(width=max(console.width, wide.measure(table).maximum), soft_wrap=True).print(table)
+    if done.meaning is not None:
+        from equifinal.summary import summary_page
+
+        _print_uncut(console, summary_page(done.meaning, done.summary, console.width))
+        console.print()
+    if done.meaning is None or verbose:
+        table = summary_table(done, FULL)
+        if Console(width=1000).measure(table).maximum > console.width:
+            table = summary_table(done, COMPACT)
+        _print_uncut(console, table)
     per_chain = done.data.posterior.sizes["draw"]
     console.print(
         f"{attributes['sampler']}: {done.data.posterior.sizes['chain']} x {per_chain:,} draws, "
@@ -212,8 +260,29 @@ def show(done: Fit) -> None:
     if attributes["resumed_at"] >= 0:
         console.print(f"taken up at iteration {attributes['resumed_at']:,}", highlight=False)
     for warning in done.warnings:
-        console.print(f"[yellow]![/] {warning}", highlight=False)
-    console.print(f"results: {done.path}   (open with arviz.from_netcdf)", highlight=False, soft_wrap=True)
+        console.print("[yellow]![/]", Text(warning), highlight=False)
+    if not done.warnings:
+        console.print("[green]the draws are sound, as far as diagnostics can tell[/]", highlight=False)
+    if done.report is not None:
+        console.print(Text(f"report:  {done.report}"), highlight=False, soft_wrap=True)
+    console.print(Text(f"results: {done.path}   (open with arviz.from_netcdf)"), highlight=False, soft_wrap=True)
+
+
+def _print_uncut(console: Any, shown: Any) -> None:
+    """Numbers are never cut: a terminal narrower than a table wraps its lines."""
+    from rich.console import Console
+
+    width = max(console.width, _table_width(shown))
+    Console(width=width, soft_wrap=True).print(shown) if width > console.width else console.print(shown)
+
+
+def _table_width(shown: Any) -> int:
+    """Of the widest table in it."""
+    from rich.console import Console, Group
+    from rich.table import Table
+
+    parts = shown.renderables if isinstance(shown, Group) else [shown]
+    return max((Console(width=1000).measure(p).maximum for p in parts if isinstance(p, Table)), default=0)
 
 
 def summary_table(done: Fit, columns: Mapping[str, tuple[str, str]]) -> Any:

@@ -253,4 +253,5 @@ def simulate_observation(
         mean = np.where(usable, np.clip(m, 0.0, 1e15), 0.0)
         if code == NEGATIVE_BINOMIAL:
             mean = rng.gamma(1.0 / np.asarray(shape), np.asarray(shape) * mean)
+            mean = np.clip(np.nan_to_num(mean), 0.0, 1e15)  # what a Poisson law can be asked for
         return np.where(usable, rng.poisson(mean).astype(float), np.nan)

@@ -8,7 +8,7 @@ from equifinal.constancy import require_constant_output
 from equifinal.errors import DataError, IdentifiabilityError
 from equifinal.expression import Name
 from equifinal.fibre import Fibre
-from equifinal.identifiability import analyse
+from equifinal.identifiability import Identifiability, analyse
 from equifinal.problem import Problem
 
 
@@ -25,6 +25,7 @@ def fibre_of(
     combinations: Sequence[str] = (),
     *,
     outputs_only: bool = False,
+    analysis: Identifiability | None = None,
     time_limit: float = 60.0,
     seed: int = 0,
 ) -> Fibre:
@@ -32,6 +33,7 @@ def fibre_of(
 
     A parameter that the noise has is seen by the likelihood even where the outputs do not determine it, so it stands
     for itself, whether the model has it too or not; unless `outputs_only`, for which the noise does not matter.
+    An `analysis` that was made before spares another.
     """
     require_priors(problem)
     models = [e.model for e in problem.experiments]
@@ -40,7 +42,8 @@ def fibre_of(
     noise = {name for e in problem.experiments for name in e.noise_parameters}
     kept = [name for name in priors if name not in known or (name in noise and not outputs_only)]
     if not combinations:
-        return Fibre.of(analyse(models, time_limit=time_limit, seed=seed), priors, kept=kept)
+        found = analyse(models, time_limit=time_limit, seed=seed) if analysis is None else analysis
+        return Fibre.of(found, priors, kept=kept)
     constants = require_constant_output(models, combinations, time_limit=time_limit, seed=seed)
     given = {c.strip() for c in combinations}
     return Fibre([*combinations, *(Name(n) for n in kept if n not in given)], priors, constants=constants)

@@ -1,7 +1,8 @@
 """Draws to ArviZ `InferenceData` and to netCDF, and back; and `sample`, the way from a problem to a result.
 
 Groups: ``posterior`` (parameters and quantities of interest), ``sample_stats``, ``log_likelihood`` (a variable an
-output, pointwise), ``observed_data``. Everything needed to doubt or repeat the run stands in the attributes.
+output, pointwise), ``observed_data``, ``constant_data`` (the whole problem, as JSON). Everything needed to doubt or
+repeat the run stands in the attributes.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import numpy as np
 from equifinal.diagnostics import import_arviz
 from equifinal.errors import DataError, InterruptedRunError, did_you_mean
 from equifinal.io.files import replace_file
+from equifinal.io.problem_json import problem_from_json, problem_to_json
 from equifinal.posterior import Posterior
 from equifinal.problem import Problem
 from equifinal.progress import show_progress, show_stage, show_stages
@@ -29,9 +31,11 @@ if TYPE_CHECKING:
     from arviz import InferenceData
 
     from equifinal.fibre import Fibre
+    from equifinal.identifiability import Identifiability
 
 VERSIONS = ("equifinal", "numpy", "scipy", "numba", "arviz")
 POINTWISE_BATCH = 20_000
+PROBLEM, IDENTIFIABILITY = "problem", "identifiability"  # in constant_data
 
 
 def sample(
@@ -163,6 +167,7 @@ def to_inference_data(posterior: Posterior, draws: Draws) -> InferenceData:
             },
             log_likelihood=pointwise,
             observed_data=observed,
+            constant_data={PROBLEM: np.array(problem_to_json(posterior.problem))},
             dims=dims,
             coords=coords,
             attrs=_attributes(posterior, draws)
@@ -267,3 +272,32 @@ def load(path: str | Path) -> InferenceData:
         return arviz.from_netcdf(str(path), engine="h5netcdf")
     except (OSError, ValueError, KeyError) as error:
         raise DataError(f"cannot read results from {path}: {error}") from None
+
+
+def problem_of(data: InferenceData) -> Problem:
+    """The problem that results are of.
+
+    Raises
+    ------
+    DataError
+        If the results do not contain it, as those of other programs do not.
+    """
+    stored = getattr(data, "constant_data", None)
+    if stored is None or PROBLEM not in stored:
+        raise DataError("these results do not contain their problem; make them with this version of equifinal fit")
+    return problem_from_json(str(stored[PROBLEM].item()))
+
+
+def store_identifiability(data: InferenceData, found: Identifiability) -> None:
+    """Keep the analysis with the results, so that it need not be made again."""
+    data.constant_data[IDENTIFIABILITY] = np.array(json.dumps(found.to_json()))
+
+
+def identifiability_of(data: InferenceData, *, time_limit: float = 20.0) -> Identifiability:
+    """The analysis stored with the results, else one made now."""
+    from equifinal.identifiability import Identifiability, analyse
+
+    stored = getattr(data, "constant_data", None)
+    if stored is not None and IDENTIFIABILITY in stored:
+        return Identifiability.from_json(json.loads(str(stored[IDENTIFIABILITY].item())))
+    return analyse([e.model for e in problem_of(data).experiments], time_limit=time_limit)

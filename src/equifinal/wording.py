@@ -108,7 +108,7 @@ def identifiability_page(name: str, result: Identifiability) -> Any:
         Text(),
         table,
         Text(),
-        Text(_headline(result)),
+        Text(headline(result)),
     ]
     for title, lines in _sections(result):
         parts += [Text(), Text(title, style="bold"), *(Padding(Text(line), (0, 0, 0, 2)) for line in lines)]
@@ -136,7 +136,7 @@ def identifiability_text(result: Identifiability) -> str:
             lines += ["", f"{title}:"]
         for name, word in rows.items():
             lines.append(f"{name:{width}}  {_verdict(word, result.alternatives.get(name, 0), result.scope)}")
-    lines += ["", _headline(result)]
+    lines += ["", headline(result)]
     for title, section in _sections(result):
         lines += ["", f"{title}:", *(f"  {line}" for line in section)]
     lines += ["", _sureness(result)]
@@ -149,7 +149,8 @@ def _verdict(word: str, count: int, scope: str) -> str:
     return LABELS[word]
 
 
-def _headline(result: Identifiability) -> str:
+def headline(result: Identifiability) -> str:
+    """The whole analysis in one sentence."""
     r, degree = result.fibre_dimension, result.fibre_degree
     if r == 0 and degree == 1:
         return "Everything is identifiable: no two parameter sets give the same output."

@@ -15,6 +15,8 @@ from equifinal.io.files import replace_file
 
 INK, MUTED, FAINT = "#222222", "#777777", "#dddddd"
 COLOURS = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#000000"]
+POSTERIOR, PRIOR, FIBRE = COLOURS[0], COLOURS[1], COLOURS[5]
+COLUMN = 3.4  # inches: the width of a column in most journals
 FORMATS = (".png", ".svg", ".pdf")
 
 STYLE: dict[str, Any] = {
@@ -26,6 +28,9 @@ STYLE: dict[str, Any] = {
     "axes.titlelocation": "left",
     "legend.frameon": False,
     "svg.hashsalt": "equifinal",
+    "svg.fonttype": "none",  # text stays text: found by a search, read aloud, in any script
+    "axes.formatter.use_mathtext": False,
+    "axes.formatter.limits": (-3, 5),
     "figure.dpi": 150,
 }
 
@@ -38,6 +43,19 @@ def styled() -> Iterator[None]:
         yield
 
 
+def panels(count: int, height: float) -> tuple[Any, list[Any]]:
+    """A figure with so many panels: a single one at column width, several side by side in two columns."""
+    from matplotlib.figure import Figure
+
+    if count == 1:  # margins that are known need not be searched for, which takes as long as drawing
+        figure = Figure(figsize=(COLUMN, height))
+        figure.subplots_adjust(left=0.21, right=0.95, bottom=0.44 / height, top=1 - 0.22 / height)
+        return figure, [figure.add_subplot()]
+    rows = -(-count // 2)
+    figure = Figure(figsize=(COLUMN * 2, height * rows), layout="constrained")
+    return figure, [figure.add_subplot(rows, 2, k + 1) for k in range(count)]
+
+
 def short(value: float) -> str:
     """A number for a label: three or four digits, without exponent where that is readable."""
     if value == 0 or 1e-3 <= abs(value) < 1e6:
@@ -45,8 +63,24 @@ def short(value: float) -> str:
     return f"{value:.3g}"
 
 
+def plain_log_ticks(axis: Any, low: float, high: float) -> None:
+    """Ticks at powers of ten, written out."""
+    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+    first, last = int(np.ceil(np.log10(low) - 1e-9)), int(np.floor(np.log10(high) + 1e-9))
+    step = max(1, -(-(last - first) // 4))
+    ticks = [10.0**k for k in range(first, last + 1, step)]
+    if len(ticks) < 2:
+        ticks = [low, float(np.sqrt(low * high)), high]
+    axis.set_major_locator(FixedLocator(ticks))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
+    axis.set_minor_locator(NullLocator())
+
+
 def shortened(name: str, most: int = 22) -> str:
-    return name if len(name) <= most else name[: most - 1] + "\N{HORIZONTAL ELLIPSIS}"
+    """A user's name as a label: not too long, and a dollar sign in it is a dollar sign, not the start of a formula."""
+    short_name = name if len(name) <= most else name[: most - 1] + "\N{HORIZONTAL ELLIPSIS}"
+    return short_name.replace("$", r"\$")
 
 
 def colours(n: int) -> list[Any]:
@@ -71,4 +105,5 @@ def save(figure: Any, path: Path) -> None:
     kind = path.suffix.lower()[1:]
     metadata = {"png": {"Software": None}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}[kind]
 
-    replace_file(path, partial(figure.savefig, format=kind, metadata=metadata), "the figure")
+    with styled():  # what makes it the same bytes again holds when it is written, too
+        replace_file(path, partial(figure.savefig, format=kind, metadata=metadata), "the figure")

@@ -1,0 +1,99 @@
+"""Several samplers side by side: how many effective draws a solve of the equations, and a second, buy."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from equifinal.diagnostics import RHAT_LIMIT, summarise
+from equifinal.errors import DataError
+from equifinal.plots.style import COLUMN, MUTED, colours, short, shortened, styled
+
+if TYPE_CHECKING:
+    from arviz import InferenceData
+
+
+@dataclass(frozen=True)
+class Efficiency:
+    """The worst of all parameters and quantities: its effective draws, and what they cost after warm-up.
+
+    Where R-hat is above its limit the chains disagree, and effective draws mean nothing.
+    """
+
+    ess: float
+    worst: str
+    rhat: float
+    solves: int
+    seconds: float
+
+    @property
+    def per_solve(self) -> float:
+        return self.ess / self.solves if self.solves else math.nan
+
+    @property
+    def per_second(self) -> float:
+        return self.ess / self.seconds if self.seconds > 0 else math.nan
+
+    @property
+    def trusted(self) -> bool:
+        return not self.rhat > RHAT_LIMIT
+
+
+def efficiency(data: InferenceData) -> Efficiency:
+    """What the sampling phase of a run achieved."""
+    rows = summarise(data)
+    known = {name: min(r["ess_bulk"], r["ess_tail"]) for name, r in rows.items() if not math.isnan(r["ess_bulk"])}
+    worst = min(known, key=lambda name: known[name]) if known else ""
+    rhat = max((r["rhat"] for r in rows.values() if not math.isnan(r["rhat"])), default=math.nan)
+    solves = int(data.attrs["solves"]) - int(data.attrs["warmup_solves"])
+    return Efficiency(known.get(worst, math.nan), worst, rhat, solves, float(data.attrs["sampling_seconds"]))
+
+
+def plot_efficiency(runs: Mapping[str, InferenceData]) -> Any:
+    """Least effective draws per ODE solve and per second of sampling, a bar for each run.
+
+    Parameters
+    ----------
+    runs
+        Results by name, such as ``{"collapsed": ..., "random-walk": ...}``.
+    """
+    from matplotlib.figure import Figure
+
+    if not runs:
+        raise DataError("there are no runs to compare")
+    found = {name: efficiency(data) for name, data in runs.items()}
+    with styled():
+        figure = Figure(figsize=(2 * COLUMN, 0.75 + 0.36 * len(found)), layout="constrained")
+        for k, (title, key) in enumerate((("per ODE solve", "per_solve"), ("per second", "per_second"))):
+            axes = figure.add_subplot(1, 2, k + 1)
+            _bars(axes, {name: (getattr(e, key), e.trusted) for name, e in found.items()})
+            axes.set_title(f"effective draws {title}", fontsize=9)
+            axes.set_xlabel("logarithmic scale", fontsize=7.5, color=MUTED)
+            if k:
+                axes.set_yticklabels([])
+    return figure
+
+
+def _bars(axes: Any, values: Mapping[str, tuple[float, bool]]) -> None:
+    from matplotlib.ticker import NullLocator
+
+    usable = [v for v, _ in values.values() if v > 0 and math.isfinite(v)]
+    low, high = (min(usable), max(usable)) if usable else (0.1, 1.0)
+    palette = colours(len(values))
+    for y, ((value, trusted), colour) in enumerate(zip(values.values(), palette, strict=True)):
+        shown = value if value > 0 and math.isfinite(value) else low
+        bar = axes.barh(y, shown - low / 3, left=low / 3, color=colour if trusted else "none", height=0.62)
+        bar[0].set_edgecolor(colour)
+        bar[0].set_hatch("" if trusted else "////")
+        text = short(float(f"{value:.3g}")) if math.isfinite(value) else "not defined"
+        text += "" if trusted else " (chains disagree)"
+        axes.annotate(text, (shown, y), (4, 0), textcoords="offset points", va="center", fontsize=8)
+    axes.set(xscale="log", xlim=(low / 3, high * 30), ylim=(len(values) - 0.5, -0.5))
+    axes.xaxis.set_major_locator(NullLocator())
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.set_yticks(range(len(values)), [shortened(name) for name in values])
+    axes.tick_params(axis="y", length=0)
+    axes.spines["bottom"].set_visible(False)
+    axes.spines["left"].set_edgecolor(MUTED)

@@ -1,0 +1,232 @@
+"""The fit with its bands over the data, unobserved states, and residuals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from equifinal.errors import DataError, did_you_mean
+from equifinal.plots.style import FAINT, INK, MUTED, POSTERIOR, PRIOR, panels, shortened, styled
+from equifinal.predictions import Band, Check, Predictions, check, posterior_rows, predict, prior_rows
+from equifinal.problem import Problem
+from equifinal.result import problem_of
+
+if TYPE_CHECKING:
+    from arviz import InferenceData
+
+PANEL = 2.1  # inches high
+MANY = 300  # points are pixels rather than shapes, for a page of a bearable size
+
+
+def plot_fit(
+    data: InferenceData,
+    *,
+    names: Sequence[str] | None = None,
+    experiments: Sequence[str] | None = None,
+    until: float | None = None,
+    prior: bool = False,
+) -> Any:
+    """Every output with the bands that enclose 50% and 90% of new observations, over the data.
+
+    Parameters
+    ----------
+    names, experiments
+        Which outputs, of which experiments; all by default.
+    until
+        The last time; by default a quarter beyond the data.
+    prior
+        Draw what the prior alone predicts instead.
+    """
+    problem = problem_of(data)
+    theta = prior_rows(problem) if prior else posterior_rows(data, problem)
+    shown = predict(problem, theta, until=until)
+    return draw_outputs(problem, shown, check(problem, theta), names=names, experiments=experiments, prior=prior)
+
+
+def draw_outputs(
+    problem: Problem,
+    shown: Predictions,
+    checks: Sequence[Check],
+    *,
+    names: Sequence[str] | None = None,
+    experiments: Sequence[str] | None = None,
+    prior: bool = False,
+) -> Any:
+    """`plot_fit` from predictions already made."""
+    bands = _chosen(shown, "output", names, experiments)
+    checked = {(c.experiment, c.output): c for c in checks}
+    colour = PRIOR if prior else POSTERIOR
+
+    def draw(axes: Any, band: Band) -> None:
+        _output(axes, band, checked.get((band.experiment, band.name)), colour)
+
+    return _panels(bands, draw, lambda band: "new " + band.name if _is_increment(checked, band) else band.name)
+
+
+def plot_states(
+    data: InferenceData,
+    *,
+    names: Sequence[str] | None = None,
+    experiments: Sequence[str] | None = None,
+    until: float | None = None,
+) -> Any:
+    """States that are not outputs, with bands of 50% and 90%, each with a word on whether the data determine it."""
+    from equifinal.dependence import determined_trajectories
+    from equifinal.errors import IdentifiabilityError
+    from equifinal.problem_fibre import fibre_of
+    from equifinal.result import identifiability_of
+
+    problem = problem_of(data)
+    theta = posterior_rows(data, problem)
+    try:
+        fibre = fibre_of(problem, analysis=identifiability_of(data))
+    except IdentifiabilityError:
+        fibre = None
+    verdicts = determined_trajectories(problem, fibre, theta)
+    return draw_states(predict(problem, theta, until=until), verdicts, names=names, experiments=experiments)
+
+
+def draw_states(
+    shown: Predictions,
+    verdicts: Mapping[tuple[str, str], bool | None],
+    *,
+    names: Sequence[str] | None = None,
+    experiments: Sequence[str] | None = None,
+    said: bool = True,
+) -> Any:
+    """`plot_states` from predictions already made; the verdict is written in the panel unless it is said elsewhere."""
+    bands = _chosen(shown, "state", names, experiments)
+
+    def draw(axes: Any, band: Band) -> None:
+        _state(axes, band, verdicts.get((band.experiment, band.name)), said)
+
+    return _panels(bands, draw, lambda band: band.name)
+
+
+VERDICTS = {True: "determined by the data", False: "depends on your prior", None: "not known whether determined"}
+
+
+def draw_predictions(
+    problem: Problem,
+    bands: Sequence[Band],
+    checks: Sequence[Check],
+    verdicts: Mapping[tuple[str, str], bool | None],
+    *,
+    prior: bool = False,
+) -> Any:
+    """Outputs over their data, then states with their verdicts, in one figure."""
+    checked = {(c.experiment, c.output): c for c in checks}
+
+    def draw(axes: Any, band: Band) -> None:
+        if band.kind == "output":
+            _output(axes, band, checked.get((band.experiment, band.name)), PRIOR if prior else POSTERIOR)
+        else:
+            _state(axes, band, verdicts.get((band.experiment, band.name)), True)
+
+    return _panels(bands, draw, lambda band: "new " + band.name if _is_increment(checked, band) else band.name)
+
+
+def plot_residuals(data: InferenceData, *, names: Sequence[str] | None = None) -> Any:
+    """What is left of the data once the model is taken away, in standard deviations of new observations."""
+    problem = problem_of(data)
+    return draw_residuals(check(problem, posterior_rows(data, problem)), names=names)
+
+
+def draw_residuals(checks: Sequence[Check], *, names: Sequence[str] | None = None) -> Any:
+    """`plot_residuals` from checks already made."""
+    known = [c.output for c in checks]
+    _require_known(names, known, "output with data")
+    chosen = [c for c in checks if names is None or c.output in names]
+
+    def draw(axes: Any, found: Check) -> None:
+        axes.axhspan(-1.645, 1.645, color=FAINT, alpha=0.55, lw=0)
+        axes.axhline(0, color=MUTED, lw=0.8)
+        many = found.residuals.size > MANY
+        if not many:
+            axes.vlines(found.times, 0, found.residuals, color=POSTERIOR, lw=0.9)
+        size = 1.2 if many else 3
+        axes.plot(found.times, found.residuals, "o", color=POSTERIOR, ms=size, mew=0, rasterized=many)
+        reach = max(2.6, 1.1 * float(np.nan_to_num(found.largest)))
+        axes.set_ylim(-reach, reach)
+
+    return _panels(chosen, draw, lambda c: f"{shortened(c.output, 16)}, residual (sd)")
+
+
+def _output(axes: Any, band: Band, found: Check | None, colour: str) -> None:
+    if found is not None and found.increment:
+        _increments(axes, found, colour)
+    else:
+        _band(axes, band.times, band.quantiles if band.observed is None else band.observed, colour)
+        axes.plot(band.times, band.quantiles[2], color=colour, lw=1.4)
+    if found is not None:
+        many = found.values.size > MANY
+        colour, size, edge = (MUTED, 1.6, 0.0) if many else (INK, 3.2, 0.4)
+        look = {"color": colour, "ms": size, "mew": edge, "mec": "white", "rasterized": many, "zorder": 9}
+        axes.plot(found.times, found.values, "o", **look)
+        if not found.increment and band.times[-1] > 1.001 * found.times[-1]:
+            axes.axvline(found.times[-1], color=MUTED, lw=0.8, ls=":")
+
+
+def _state(axes: Any, band: Band, verdict: bool | None, said: bool) -> None:
+    colour = PRIOR if verdict is False else POSTERIOR
+    _band(axes, band.times, band.quantiles, colour)
+    axes.plot(band.times, band.quantiles[2], color=colour, lw=1.4, ls="--" if verdict is False else "-")
+    if said:
+        axes.text(0.99, 1.0, VERDICTS[verdict], transform=axes.transAxes, ha="right", va="bottom", fontsize=7.5)
+
+
+def _is_increment(checked: Mapping[tuple[str, str], Check], band: Band) -> bool:
+    found = checked.get((band.experiment, band.name))
+    return found is not None and found.increment
+
+
+def _require_known(asked: Sequence[str] | None, known: Sequence[str], what: str) -> None:
+    for name in asked or ():
+        if name not in known:
+            raise DataError(f"there is no {what} '{name}'{did_you_mean(name, known)}")
+
+
+def _chosen(
+    shown: Predictions, kind: str, names: Sequence[str] | None, experiments: Sequence[str] | None
+) -> list[Band]:
+    bands = [b for b in shown.bands if b.kind == kind]
+    _require_known(names, [b.name for b in bands], f"{'unobserved ' if kind == 'state' else ''}{kind}")
+    _require_known(experiments, [b.experiment for b in bands], "experiment")
+    bands = [b for b in bands if (names is None or b.name in names)]
+    bands = [b for b in bands if experiments is None or b.experiment in experiments]
+    if not bands:
+        raise DataError("every state is an output: there is no other to draw" if kind == "state" else "no such output")
+    return bands
+
+
+def _band(axes: Any, times: Any, quantiles: Any, colour: str) -> None:
+    axes.fill_between(times, quantiles[0], quantiles[4], color=colour, alpha=0.18, lw=0)
+    axes.fill_between(times, quantiles[1], quantiles[3], color=colour, alpha=0.30, lw=0)
+
+
+def _increments(axes: Any, found: Check, colour: str) -> None:
+    """Increments exist at the data's times only: bars rather than a curve."""
+    times, first = np.unique(found.times, return_index=True)
+    bands = found.replicated[:, first]
+    wide = len(times) <= 60
+    if len(times) > MANY:
+        _band(axes, times, bands, colour)
+        return
+    axes.vlines(times, bands[0], bands[4], color=colour, alpha=0.30, lw=5 if wide else 2)
+    axes.vlines(times, bands[1], bands[3], color=colour, alpha=0.45, lw=5 if wide else 2)
+    axes.plot(times, found.expected[2, first], "_", color=colour, ms=7, mew=1.4)
+
+
+def _panels(items: Sequence[Any], draw: Callable[[Any, Any], None], label: Callable[[Any], str]) -> Any:
+    """One panel an item: a single one at column width, several side by side."""
+    with styled():
+        figure, places = panels(len(items), PANEL)
+        for axes, item in zip(places, items, strict=True):
+            draw(axes, item)
+            axes.set(xlabel="time", ylabel=shortened(label(item), 26))
+            axes.margins(x=0.02)
+            if item.experiment:
+                axes.set_title(shortened(item.experiment, 30), fontsize=9)
+    return figure

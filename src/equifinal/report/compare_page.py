@@ -1,0 +1,83 @@
+"""The page on several samplers side by side."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from equifinal import diagnostics
+from equifinal.comparison import Comparison
+from equifinal.io.files import replace_file
+from equifinal.plots.agreement import plot_agreement
+from equifinal.plots.efficiency import plot_efficiency
+from equifinal.plots.pairs import plot_pairs
+from equifinal.report.rendering import Figures, render
+from equifinal.sentences import rounded, spread
+
+MOST = 12
+FAR = 4.0  # standard errors that chance alone rarely makes
+
+
+def write_comparison(found: Comparison, path: Path) -> Path:
+    """The page as a file; it is either whole or as it was before."""
+    text = comparison_page(found)
+    return replace_file(path, lambda target: target.write_text(text, encoding="utf-8"), "the report")
+
+
+def comparison_page(found: Comparison) -> str:
+    """Cost, diagnostics and posteriors of several samplers as one HTML text."""
+    runs = {name: done.data for name, done in found.fits.items()}
+    figures, measured, apart = Figures(), found.efficiencies, found.disagreements()
+    names = list(apart)
+    return render(
+        "compare.html",
+        name=found.problem.name,
+        bars=figures("Effective draws per ODE solve and per second", lambda: plot_efficiency(runs)),
+        samplers=[_sampler(done, measured[name], name) for name, done in found.fits.items()],
+        refused=found.refused,
+        posteriors=[
+            {
+                "name": name,
+                "cells": [
+                    f"{rounded(done.summary[name]['mean'], done.summary[name]['sd'])} "
+                    f"({spread(done.summary[name]['sd']) if done.summary[name]['sd'] > 0 else '0'})"
+                    for done in found.fits.values()
+                ],
+                "apart": "-" if apart[name] != apart[name] else f"{apart[name]:.1f}",
+                "far": apart[name] > FAR,
+            }
+            for name in names
+        ],
+        panels=[
+            figures(f"Posterior of {name} by each sampler", lambda n=name: plot_agreement(runs, names=[n]))  # type: ignore[misc]
+            for name in names[:MOST]
+        ],
+        pairs=[
+            {
+                "name": name,
+                "figure": figures(f"Pairs of parameters, {name}", lambda d=done: plot_pairs(d.data, meaning=d.meaning)),  # type: ignore[misc]
+            }
+            for name, done in found.fits.items()
+        ],
+        far=any(value > FAR for value in apart.values()),
+    )
+
+
+def _sampler(done: Any, measured: Any, name: str) -> dict[str, Any]:
+    attributes = done.data.attrs
+    ran = str(attributes["sampler"])
+    return {
+        "name": name if ran == name else f"{name} ({ran})",
+        "drawn": f"{done.data.posterior.sizes['chain']} × {done.data.posterior.sizes['draw']:,}",
+        "accepted": f"{diagnostics.acceptance(done.data):.1%}",
+        "solves": f"{measured.solves:,}",
+        "warmup": f"{int(attributes['warmup_solves']):,}",
+        "seconds": f"{measured.seconds:.1f}",
+        "ess": f"{measured.ess:,.0f}",
+        "worst": measured.worst,
+        "per_solve": f"{measured.per_solve:.2g}",
+        "per_second": f"{measured.per_second:,.0f}",
+        "rhat": f"{measured.rhat:.3f}",
+        "trusted": measured.trusted,
+        "warnings": done.warnings,
+    }

@@ -1,0 +1,141 @@
+"""The report as text: whole, safe, small, and the same again."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from equifinal.io.toml import loads
+from equifinal.report.page import report_page, write_report
+from equifinal.report.rendering import Figures
+from equifinal.result import identifiability_of, load, sample, save, store_identifiability
+from tests.runs import page, run
+
+SECTIONS = ["short", "model", "identifiability", "given", "said", "posterior", "fit"]
+SECTIONS += ["predictions", "pairs", "sampler", "again"]
+
+
+@pytest.fixture
+def pages() -> dict[str, str]:
+    return {name: page(name) for name in ("si", "decay", "awkward")}
+
+
+def test_every_section_is_there(pages: dict[str, str]) -> None:
+    for text in pages.values():
+        assert re.findall(r'<section[^>]* id="(\w+)"', text) == SECTIONS
+        for anchor in re.findall(r'<a href="#(\w+)"', text):
+            assert anchor in SECTIONS
+
+
+def test_it_says_what_matters(pages: dict[str, str]) -> None:
+    text = pages["si"]
+    for words in (
+        "None of 4 parameters can be identified; but 3 combinations of them can.",
+        "Its posterior is your prior restricted to what the other bounds allow",
+        "depends on your prior",
+        "Equivalent parameters form a set of dimension 1",
+        "uniform on (0.01, 1)",
+        "normal(sd = 5)",
+        "inside 90% band",
+        "Knowing gamma would make everything identifiable.",
+        "effective draws, at least",
+        "numpy",
+        "seed = 3",
+        "S&#39; = -beta*S*I + gamma*I",
+    ):
+        assert words in text, words
+    assert "Everything is identifiable" in pages["decay"]
+    assert "Every state is an output" not in pages["decay"]  # x is one, y another
+
+
+def test_figures_are_there_and_named(pages: dict[str, str]) -> None:
+    labels = re.findall(r'<svg role="img" aria-label="([^"]*)"', pages["si"])
+    for words in (
+        "Which parameters and quantities can be identified",
+        "What the prior alone predicts for cases",
+        "Prior and posterior of gamma",
+        "Prior and posterior of beta*N - gamma",
+        "Fit of cases",
+        "Residuals of cases",
+        "Prediction of S, depends on your prior",
+        "Pairs of parameters with the fibre",
+        "Trace of gamma",
+        "Ranks of gamma",
+        "Autocorrelation of gamma",
+    ):
+        assert any(label.startswith(words) for label in labels), words
+
+
+def test_nothing_is_fetched_and_nothing_runs(pages: dict[str, str]) -> None:
+    for text in pages.values():
+        assert "<script" not in text
+        addresses = re.findall(r'(?:href|src)="([^"#][^"]*)"', text)
+        assert all(a.startswith("data:") for a in addresses), addresses
+        assert not re.search(r"@import|url\((?!#f\d)", text)
+        assert len(text.encode()) < 3_000_000
+
+
+def test_what_users_wrote_is_escaped(pages: dict[str, str]) -> None:
+    text = pages["awkward"]
+    assert "<b>first" not in text
+    assert "&lt;b&gt;first&lt;/b&gt; &amp; $a_b$" in text
+
+
+def test_the_same_seed_gives_the_same_bytes(pages: dict[str, str], tmp_path) -> None:
+    run.cache_clear()
+    again = load(save(run("decay"), tmp_path / "r.nc"))  # another run, and by way of a file
+    path = write_report(again, tmp_path / "deep" / "report.html")
+    assert path.read_text(encoding="utf-8") == pages["decay"]
+
+
+def test_bad_draws_are_not_praised(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Figures, "__call__", lambda *_: None)  # the words matter here
+    text = report_page(run("si", "random-walk"))
+    assert "do not use" in text
+    assert "the chains disagree" in text
+    assert "Nothing is wrong" not in text
+
+
+ONE = """
+[model]
+equations = "x' = -k*x\\nx(0) = 1"
+outputs = ["x"]
+[quantities]
+infinite = "1/(k - k*1.0000000000000000001)"
+[parameters]
+k = { prior = "halfcauchy", scale = 1 }
+[noise]
+x = { family = "negative-binomial", overdispersion = 1e6 }
+[data]
+time = [1, 2]
+x = [1, 0]
+"""
+
+
+def test_a_single_parameter_and_nothing_that_scatters() -> None:
+    problem = loads(ONE, name="my model")
+    data = sample(problem, sampler="random-walk", warmup=100, draws=100, progress=False)
+    text = report_page(data)
+    assert "There is only one parameter." in text
+    assert "Every state is an output" in text
+    assert "equifinal fit &#39;my model.toml&#39;" in text
+
+
+def test_an_analysis_that_did_not_come_to_an_end() -> None:
+    data = run("product").copy()
+    found = identifiability_of(data)
+    store_identifiability(data, replace(found, complete=False, scope="local", combinations=()))
+    text = report_page(data)
+    assert "The global question was not settled." in text
+    assert "not known whether determined" in text
+
+
+def test_chains_that_never_moved() -> None:
+    data = run("decay").copy()
+    for name in data.posterior.data_vars:
+        data.posterior[name] = 0 * data.posterior[name] + 1.0
+    text = report_page(data)
+    assert "never moved" in text
+    assert "do not use" in text
