@@ -22,6 +22,7 @@ Array = NDArray[np.float64]
 POINTS, OTHERS = 3, 4  # draws, and vectors of each fibre
 RTOL, ATOL, MAX_STEPS = 1e-9, 1e-12, 200_000
 CLEAR = 1e-5  # of the largest value: far above what the solver gets wrong
+HOPELESS = 1e-3  # outputs that differ by so much were not solved well enough to judge by
 
 
 def determined_trajectories(
@@ -71,11 +72,13 @@ def determined_trajectories(
     if fibre.dimension == 0 and not largest:  # the other solutions lie outside the prior's support
         return {(e.name, name): True for e, name, _ in every}
     outputs = [largest[e.name, name] for e, name, kind in every if kind == "output" and (e.name, name) in largest]
-    limit = max(CLEAR, 10 * max(outputs, default=0.0))
+    control = max(outputs, default=0.0)
+    limit = max(CLEAR, 10 * control)
     verdicts: dict[tuple[str, str], bool | None] = {}
     for experiment, name, kind in every:
         key = experiment.name, name
-        verdicts[key] = True if kind == "output" else None if key not in largest else largest[key] <= limit
+        judged = key in largest and control < HOPELESS
+        verdicts[key] = True if kind == "output" else largest[key] <= limit if judged else None
     return verdicts
 
 
