@@ -8,10 +8,10 @@ from typing import Annotated, Any
 
 import typer
 
+from equifinal.cli_common import JsonOption, ProblemArgument
 from equifinal.json_output import print_json
 
 RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="A folder that fit wrote, or its results.nc.")]
-JsonOption = Annotated[bool, typer.Option("--json", help="Machine-readable output, and nothing else, on stdout.")]
 
 
 def results_file(run: Path) -> Path:
@@ -97,7 +97,7 @@ def report(
 
 
 def compare(
-    problem: Annotated[str, typer.Argument(metavar="FILE|EXAMPLE", help="A problem file, or a bundled example.")],
+    problem: ProblemArgument,
     samplers: Annotated[str, typer.Option(help="Which, separated by commas.")] = "collapsed,geometric,random-walk",
     draws: Annotated[int | None, typer.Option(help="Draws kept, a chain.", show_default="10000")] = None,
     warmup: Annotated[int | None, typer.Option(help="Warm-up iterations, a chain.", show_default="as needed")] = None,
