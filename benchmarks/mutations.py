@@ -17,7 +17,7 @@ MUTATIONS = (
     "each_term_is_needed or check_of_reversibility or swaps_need or labels_are_needed or must or needs_new or "
     "every_root or one_root_needs or uphill_need or uphill_are or uphill_have or told_apart"
 )
-FILES = ("tests/statistical/test_geometric.py", "tests/statistical/test_pseudo_marginal.py")
+FILES = tuple(f"tests/statistical/test_{name}.py" for name in ("geometric", "pseudo_marginal", "collapsed"))
 
 
 class Recorder:

@@ -205,7 +205,7 @@ def test_noise_parameters_and_several_experiments() -> None:
 @pytest.mark.parametrize("sampler", ["auto", "random-walk"])
 def test_the_samplers_are_calibrated(sampler: str) -> None:
     """Two tests, all quantities together at level 1e-5 each: a false alarm once in 50,000 seeds."""
-    found = quick(replicates=120, draws=200, sampler=sampler, warmup=None if sampler == "auto" else 1000)
+    found = quick(replicates=80, draws=200, sampler=sampler, warmup=None if sampler == "auto" else 1000)
     assert not found.failures
     assert min(found.adjusted.values()) > 1e-5, found.verdict
 
@@ -232,7 +232,7 @@ def test_an_error_is_found(wrong: str, monkeypatch: pytest.MonkeyPatch) -> None:
         problem = loads(DECAY.replace("sd = 0.2", "sd = 3"), name="decay")
         elsewhere = Posterior(replace(problem, priors=problem.priors | {"k": Prior("uniform", lower=0.1, upper=1.0)}))
         monkeypatch.setattr(Posterior, "sample_prior", lambda self, *rest: WHOLE(elsewhere, *rest))
-    found = quick(problem, replicates=100, draws=100)
+    found = quick(problem, replicates=70, draws=100)
     assert min(found.adjusted.values()) < 1e-6
     assert "NOT calibrated" in found.verdict
     assert not found.calibrated

@@ -87,7 +87,7 @@ def test_local_steps_are_exact(name: str, monkeypatch: pytest.MonkeyPatch) -> No
     assert min(p_values(name, monkeypatch, aux=2, local=True)) > LEVEL
 
 
-def test_images_count(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_images_must_count(monkeypatch: pytest.MonkeyPatch) -> None:
     """A proposal's density without that of its images makes the sampler wrong, and that is seen."""
     monkeypatch.setattr(Unfolding, "log_density", lambda self, mixture, x: mixture.log_density(x))
     assert min(p_values("sum and product", monkeypatch, n=4000, aux=2)) < LEVEL
