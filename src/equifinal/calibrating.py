@@ -100,6 +100,7 @@ def calibrate(
     """
     _require_whole("replicates", replicates, 1, MOST_REPLICATES)
     _require_whole("ranked", ranked, 9, 10_000)
+    replicates, ranked = int(replicates), int(ranked)
     _require_times(problem)
     asked = {"sampler": sampler, "chains": chains, "warmup": warmup, "draws": draws, "thin": thin, "seed": seed}
     usual = {} if draws is not None or "draws" in problem.sampling else {"draws": DRAWS}
@@ -234,8 +235,9 @@ def _quality(values: Mapping[str, Array], shape: tuple[int, ...]) -> tuple[float
         draws = column.reshape(shape)
         if not np.isfinite(draws).all():
             continue
-        if np.ptp(draws) == 0 or shape[1] < 4:
+        if shape[1] < 4:
             least = 0.0
+        if np.ptp(draws) == 0 or shape[1] < 4:  # a constant, unless everything stands still
             continue
         least = min(least, float(arviz.ess(draws, method="bulk")))
         if shape[0] > 1:

@@ -289,7 +289,7 @@ def _worst(
     return Direction(kept, 1.0 - float(values[-1]), {label: logarithmic[label] for label in kept})
 
 
-def verdict_word(finding: Finding, scope: str = "global") -> str:
+def verdict_word(finding: Finding) -> str:
     """``identifiable``, ``one of 2 values``, ``not identifiable``, ``noise``."""
     if finding.kind == NOISE:
         return "noise"

@@ -251,7 +251,7 @@ def prediction_times(experiment: Experiment, times: Sequence[float] | Array | No
     if until is None:
         if not experiment.size:
             raise DataError("there are no data, so the times to predict, or the last of them, must be given")
-        until = BEYOND * float(experiment.times()[-1])
+        until = BEYOND * float(experiment.times()[-1]) or 1.0  # data at time 0 alone
     if isinstance(until, bool) or not np.isfinite(until) or until <= 0:
         raise DataError(f"the last time of a prediction must be a positive number, not {until!r}")
     return np.linspace(0.0, until, CURVE)

@@ -97,9 +97,11 @@ def _not_identifiable(meaning: Meaning, finding: Finding) -> str:
     shown = listed([f"{f.name} = {value_text(f)}" for f in known[:MOST_TIED]])
     more = f" and {len(known) - MOST_TIED} more" if len(known) > MOST_TIED else ""
     start = f"{finding.name}: not identifiable."
-    if not known:
+    if not known and meaning.identifiability.complete:
         return f"{start} No output depends on it: its posterior is your prior."
-    if finding.shrinkage < UNTOUCHED:
+    if not known:
+        return f"{start} Which combinations with it are determined is not settled; posterior {value_text(finding)}."
+    if abs(finding.shrinkage) < UNTOUCHED:
         return (
             f"{start} Its posterior is your prior restricted to what the other bounds allow; the data determine "
             f"{shown}{more}."

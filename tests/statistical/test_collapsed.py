@@ -60,6 +60,7 @@ def p_values(
         key=rng.integers(2**63, size=n).astype(np.uint64),
         number=np.full(n, tool.number),
         **{part: np.repeat(value[None], n, axis=0) for part, value in proposal._asdict().items()},
+        unfolded=np.repeat(whole_of.replaced[None], n, axis=0),
         local=np.repeat(np.linalg.cholesky(covariance)[None] * local, n, axis=0),
         mean=moments.mean,
         covariance=moments.covariance,

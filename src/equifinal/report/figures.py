@@ -30,14 +30,7 @@ def inline_svg(figure: Any, label: str, key: str) -> str:
     text = buffer.getvalue()
     text = text[text.index("<svg") :].strip()
     text = re.sub(r"<metadata>.*?</metadata>|<style type=\"text/css\">.*?</style>", "", text, flags=re.DOTALL)
-    text = re.sub(r"<[^>]*>", _shorter, text)
-    text = re.sub(r"\bid=\"([^\"]+)\"", rf'id="{key}-\1"', text)
-    text = re.sub(r"href=\"#([^\"]+)\"", rf'href="#{key}-\1"', text)
-    text = re.sub(r"url\(#([^)]+)\)", rf"url(#{key}-\1)", text)
-    text = re.sub(r"font-family: [^;\"]+;? ?", "", text)
-    text = re.sub(r"(font: (?:\w+ )*[\d.]+px) [^;\"]+", r"\1 sans-serif", text)
-    for colour, variable in (_VARIABLES | _RAISED).items():
-        text = re.sub(rf"{re.escape(colour)}\b", f"var({variable})", text, flags=re.IGNORECASE)
+    text = re.sub(r"<[^>]*>", lambda tag: _adapted(tag[0], key), text)
     width, height = (float(re.search(rf'{side}="([\d.]+)pt"', text)[1]) for side in ("width", "height"))  # type: ignore[index]
     opening = (
         f'<svg role="img" aria-label="{escape(label)}" viewBox="0 0 {width:g} {height:g}" '
@@ -46,6 +39,14 @@ def inline_svg(figure: Any, label: str, key: str) -> str:
     return opening + text[text.index(">") + 1 :]
 
 
-def _shorter(tag: re.Match[str]) -> str:
-    """Coordinates to a hundredth of a point, finer than any screen; what stands between tags is left alone."""
-    return re.sub(r"(\d\.\d\d)\d+", r"\1", tag[0])
+def _adapted(tag: str, key: str) -> str:
+    """A tag with identifiers of its own, the page's font and colours; what stands between tags is left alone."""
+    tag = re.sub(r"(\d\.\d\d)\d+", r"\1", tag)  # a hundredth of a point is finer than any screen
+    tag = re.sub(r"\bid=\"([^\"]+)\"", rf'id="{key}-\1"', tag)
+    tag = re.sub(r"href=\"#([^\"]+)\"", rf'href="#{key}-\1"', tag)
+    tag = re.sub(r"url\(#([^)]+)\)", rf"url(#{key}-\1)", tag)
+    tag = re.sub(r"font-family: [^;\"]+;? ?", "", tag)
+    tag = re.sub(r"(font: (?:\w+ )*[\d.]+px) [^;\"]+", r"\1 sans-serif", tag)
+    for colour, variable in (_VARIABLES | _RAISED).items():
+        tag = re.sub(rf"{re.escape(colour)}\b", f"var({variable})", tag, flags=re.IGNORECASE)
+    return tag

@@ -15,7 +15,7 @@ and theta is chosen from U at every iteration. This is the pseudo-marginal sampl
 exact for any q and any number of points. As proposals do not depend on where the chain is, they are made and solved
 in large batches. They are also draws of an importance sampler, so that the mean of w is the marginal likelihood Z.
 
-Before sampling, q has to pass a gate: the Pareto shape k-hat of the weights below 0.5 and an acceptance above 0.4. If
+Before sampling, q has to pass a gate: the Pareto shape k-hat of the weights below 0.5 and an acceptance above 0.55. If
 it does not even with what `walkers` have found, but is still accepted now and then, every fourth iteration is a
 Metropolis step of a local walk in h with new points: a chain that stands where w is large gets away from there. If q is
 worse than that, `prepare` says so, and another sampler is the better choice.
@@ -116,6 +116,7 @@ def init(
         key=keys,
         number=np.full(chains, plan.number),
         **parts,
+        unfolded=np.repeat(unfolding(fibre).replaced[None], chains, axis=0),
         local=np.repeat(plan.local[None], chains, axis=0),
         mean=moments.mean,
         covariance=moments.covariance,

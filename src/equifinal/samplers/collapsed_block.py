@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equifinal.compiled import compiled
+from equifinal.errors import SamplingError
 from equifinal.fibre import Fibre
 from equifinal.posterior import Posterior
 from equifinal.prior import log_prior, to_theta
@@ -43,6 +44,7 @@ class State(NamedTuple):
     centre: Array
     factor: Array
     df: Array
+    unfolded: NDArray[np.bool_]  # which combinations are replaced in h
     local: Array  # Cholesky factor of the covariance of h, for local steps; zero if there are none
     mean: Array  # moments of (h, u), for laws that are learned
     covariance: Array
@@ -152,7 +154,7 @@ class Batch:
         self.h[:, at + 1] = h
         with np.errstate(invalid="ignore"):
             ratio = shaped(made.log_target) - log_q
-        self.log_ratio[:, at + 1] = np.where(np.isnan(ratio), -np.inf, ratio)  # neither a target nor a proposal
+        self.log_ratio[:, at + 1] = np.where(np.isfinite(ratio), ratio, -np.inf)  # no target, or no proposal
         self.log_likelihood[:, at + 1], self.theta[:, at + 1] = shaped(made.log_likelihood), shaped(found.theta)
         self.log_weight[:, at + 1] = shaped(pseudo_marginal.on_branch(self.fibre, found, made.chosen))
         self.solves[:, at], self.failures[:, at] = shaped(made.solves), shaped(made.failures)
@@ -206,6 +208,8 @@ def run_batch(
     posterior: Posterior, state: State, fibre: Fibre, tool: Tool, batch: int, first: int, last: int
 ) -> tuple[State, Block]:
     """Iterations from first to last of a batch."""
+    if not np.array_equal(unfolding(fibre).replaced, state.unfolded[0]):
+        raise SamplingError("the search for coordinates took longer here than where the run began: start it again")
     made = Batch(posterior, fibre, tool, state, numbers(state, tool, batch, first, last))
     jumps = made.run(first)
     block = made.block()

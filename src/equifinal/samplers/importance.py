@@ -71,7 +71,9 @@ class Importance:
         log_q = np.logaddexp.reduce(
             [math.log(n / len(self.x)) + self.explored.log_density(p, self.x) for n, p in rounds]
         )
-        log_weight = self.log_target - log_q
+        with np.errstate(invalid="ignore"):
+            log_weight = self.log_target - log_q
+        log_weight = np.where(np.isfinite(log_weight), log_weight, -np.inf)  # neither a target nor a proposal
         weights = np.exp(log_weight - log_weight.max())
         weights = np.minimum(weights, math.sqrt(len(weights)) * weights.mean())
         return self.x, weights / weights.sum()

@@ -100,7 +100,8 @@ def prepare(
         x = coordinates_at(unfolding(fibre).finer, around.position)
         mixture, found, start = walkers.settle(explored, mixture, x, report)
         weights = np.full(len(start), 1 / len(start))
-        local = np.linalg.cholesky(np.cov(start.T).reshape(local.shape))
+        covariance = np.cov(start.T).reshape(local.shape)
+        local = np.linalg.cholesky(covariance + 1e-6 * np.diag(np.diag(covariance)) + 1e-300 * np.eye(fibre.rank))
     return Plan(
         mixture=mixture,
         quality=found,

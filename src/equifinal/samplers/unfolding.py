@@ -60,6 +60,11 @@ class Unfolding:
             self.finer, self.block, self.columns = found
 
     @property
+    def replaced(self) -> NDArray[np.bool_]:
+        """Which combinations x has parameters for: the search is timed, and x must mean the same everywhere."""
+        return np.isin(np.arange(self.finer.rank), self.columns)
+
+    @property
     def coordinates(self) -> CombinationCoordinates:
         return combination_coordinates(self.finer)
 
