@@ -21,6 +21,11 @@ def words(name: str, item: str) -> str:
     return sentence(found, found.named(item))
 
 
+def test_one_draw_has_no_spread() -> None:
+    assert estimate(1.25, float("nan")) == "1.25"
+    assert estimate(float("nan"), 1.0) == "not a finite number"
+
+
 def test_a_parameter_that_is_its_prior_is_said_to_be() -> None:
     assert re.fullmatch(
         r"gamma: not identifiable\. Its posterior is your prior restricted to what the other bounds allow; the data "

@@ -19,7 +19,7 @@ import math
 import time
 import warnings
 from collections.abc import Iterator, Mapping
-from concurrent.futures import Executor
+from concurrent.futures import Executor, Future, as_completed
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
@@ -145,7 +145,8 @@ def _made(task: Task, numbers: list[int], executor: Executor | None) -> Iterator
     parcel = Parcel(task)
     futures = [executor.submit(replicate, parcel, number) for number in numbers]
     try:
-        for future in futures:
+        ours = all(isinstance(future, Future) for future in futures)  # those of others are taken in order
+        for future in as_completed(futures) if ours else futures:
             yield future.result()
     except (KeyboardInterrupt, EquifinalError, GeneratorExit):
         raise

@@ -10,6 +10,7 @@ from equifinal.calibrating import calibrate
 from equifinal.calibration import Calibration
 from equifinal.errors import DataError
 from equifinal.io.files import replace_file
+from equifinal.json_output import finite
 from equifinal.plots import style
 from equifinal.plots.calibration import plot_calibration
 from equifinal.problem import Problem
@@ -31,7 +32,7 @@ def calibrate_to(
         raise DataError(f"{folder} is a file; --out must name a folder")
     with pool_of(workers, "workers") as executor:
         found = calibrate(problem, executor=executor, record=folder / RECORD, **settings)
-    text = json.dumps(found.to_json(), indent=1) + "\n"
+    text = json.dumps(finite(found.to_json()), indent=1) + "\n"
     written = [replace_file(folder / FINDINGS, lambda path: path.write_text(text, encoding="utf-8"), "the findings")]
     if len(found.ranks):
         figure = plot_calibration(found)

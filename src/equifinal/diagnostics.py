@@ -49,7 +49,7 @@ def summary_row(draws: np.ndarray, seconds: float = math.nan) -> Row:
     arviz = import_arviz()
     draws = np.asarray(draws, float)
     with np.errstate(invalid="ignore", over="ignore"):  # a quantity of interest may be infinite
-        row = {"mean": float(draws.mean()), "sd": float(draws.std(ddof=1))}
+        row = {"mean": float(draws.mean()), "sd": float(draws.std(ddof=1)) if draws.size > 1 else math.nan}
         row |= {f"q{q}": float(np.quantile(draws, q / 100)) for q in (5, 50, 95)}
     finite = np.isfinite(draws).all() and math.isfinite(row["sd"])
     usable = finite and np.ptp(draws) > 0 and draws.shape[1] >= 4

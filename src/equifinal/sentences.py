@@ -14,9 +14,9 @@ SKEW = 0.15  # by how many standard deviations mean and median differ
 
 def estimate(mean: float, sd: float) -> str:
     """``1.880 (sd 0.015)``: as many digits as the spread deserves."""
-    if not (math.isfinite(mean) and math.isfinite(sd)):
+    if not math.isfinite(mean):
         return "not a finite number"
-    if sd == 0:
+    if not sd > 0 or not math.isfinite(sd):  # one draw has none
         return f"{mean:.6g}"
     return f"{rounded(mean, sd)} (sd {spread(sd)})"
 

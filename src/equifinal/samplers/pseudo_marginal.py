@@ -297,7 +297,8 @@ def examine(state: Any, theta: Array, chunk: Any, settings: Settings, fibre: Fib
     one = Moments(*(np.repeat(part[chain : chain + 1], TRIALS, axis=0) for part in state.moments))
     log_p = tool.estimate(np.repeat(c, TRIALS, axis=0), points, one).log_p
     usable = log_p[np.isfinite(log_p)]
-    stood = max((longest_stretch(row) for row in chunk.log_likelihood), default=0)
+    # without any combination the likelihood is one number, and says nothing about moves
+    stood = max((longest_stretch(row) for row in chunk.log_likelihood), default=0) if fibre.rank else 0
     return {
         "log_estimate_variance": float(np.var(usable)) if len(usable) > 1 else math.inf,
         "zero_estimates": float(1 - len(usable) / TRIALS),
