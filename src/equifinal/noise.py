@@ -54,6 +54,7 @@ ALIASES = {
 }
 COUNTS = (POISSON, NEGATIVE_BINOMIAL)
 LARGE = 1e5
+HALF_LOG_2_PI = 0.5 * math.log(2.0 * math.pi)
 ROUNDING = 1e-14  # of the terms that cancel in the density of a count
 
 
@@ -126,6 +127,22 @@ class Noise:
 @compiled
 def log_density(code: int, y: float, m: float, additive: float, relative: float, shape: float) -> float:
     """log p(y | m) of one observation; minus infinity where the family is not defined."""
+    log_y, log_m = _logs(code, y, m)
+    return _log_density(code, y, log_y, m, log_m, additive, relative, shape)
+
+
+@compiled
+def _logs(code: int, y: float, m: float) -> tuple[float, float]:
+    """What a density needs that does not depend on its arguments: log y or log y!, and log m."""
+    if code <= STUDENT or not m > 0.0:
+        return 0.0, 0.0
+    return math.log(y) if code == LOGNORMAL else math.lgamma(y + 1.0), math.log(m)
+
+
+@compiled
+def _log_density(
+    code: int, y: float, log_y: float, m: float, log_m: float, additive: float, relative: float, shape: float
+) -> float:
     if not math.isfinite(m):
         return -np.inf
     if code <= STUDENT:
@@ -134,34 +151,34 @@ def log_density(code: int, y: float, m: float, additive: float, relative: float,
             return -np.inf
         z = (y - m) / s
         if code == NORMAL:
-            return -0.5 * z * z - math.log(s) - 0.5 * math.log(2.0 * math.pi)
+            return -0.5 * z * z - math.log(s) - HALF_LOG_2_PI
         if not shape > 0.0:
             return -np.inf
         if shape > LARGE:  # the difference of lgamma would lose all digits
-            constant = -0.5 * math.log(2.0 * math.pi) - 0.25 / shape
+            constant = -HALF_LOG_2_PI - 0.25 / shape
         else:
             constant = math.lgamma(0.5 * (shape + 1.0)) - math.lgamma(0.5 * shape) - 0.5 * math.log(shape * math.pi)
         return constant - math.log(s) - 0.5 * (shape + 1.0) * math.log1p(z * z / shape)
     if code == LOGNORMAL:
         if not (m > 0.0 and additive > 0.0):
             return -np.inf
-        z = (math.log(y) - math.log(m)) / additive
-        return -0.5 * z * z - math.log(additive) - math.log(y) - 0.5 * math.log(2.0 * math.pi)
+        z = (log_y - log_m) / additive
+        return -0.5 * z * z - math.log(additive) - log_y - HALF_LOG_2_PI
     if not m > 0.0:
         # an expected count of zero allows only zero; rounding in the solver may put it just below
         return 0.0 if y == 0.0 and m > -1e-6 else -np.inf
     if code == POISSON:
-        return y * math.log(m) - m - math.lgamma(y + 1.0)
+        return y * log_m - m - log_y
     if not (shape > 0.0 and math.isfinite(shape)):
         return -np.inf
     k = 1.0 / shape
     if k > LARGE:  # Stirling's series for lgamma(y + k) - lgamma(k) - y log(k), which goes over into Poisson
         if not math.isfinite(k):
-            return y * math.log(m) - m - math.lgamma(y + 1.0)
+            return y * log_m - m - log_y
         growth = (k + y - 0.5) * math.log1p(y / k) - y + (1.0 / (k + y) - 1.0 / k) / 12.0
     else:
         growth = math.lgamma(y + k) - math.lgamma(k) - y * math.log(k)
-    return growth - math.lgamma(y + 1.0) + y * math.log(m) - (y + k) * math.log1p(shape * m)
+    return growth - log_y + y * log_m - (y + k) * math.log1p(shape * m)
 
 
 @compiled
@@ -175,36 +192,87 @@ def log_likelihood(
     fixed: Array,
     pointwise: Array,
 ) -> Array:
-    """The log likelihood of each lane.
+    """The log likelihood of each row of theta.
 
     Parameters
     ----------
     outputs
         (lanes, times, outputs), from the solver.
     theta
-        (lanes, parameters).
+        (rows, parameters): one row for each lane, or several that have its outputs in common.
     y, where, codes, slots, fixed
         A row an observation: its value; its output, time and previous time (-1: not an increment); its family; and
         for each of three arguments the parameter it is (-1: the number in ``fixed``).
     pointwise
-        (lanes, observations) to be filled, or of size zero.
+        (rows, observations) to be filled, or of size zero.
     """
-    lanes = outputs.shape[0]
-    total = np.zeros(lanes)
+    rows = theta.shape[0]
+    each = rows // max(1, outputs.shape[0])
+    total = np.zeros(rows)
     keep = pointwise.size > 0
-    arguments = np.zeros(3)
-    for i in range(lanes):
-        for j in range(y.size):
-            m = outputs[i, where[j, 1], where[j, 0]]
-            if where[j, 2] >= 0:
-                m -= outputs[i, where[j, 2], where[j, 0]]
-            for k in range(3):
-                arguments[k] = theta[i, slots[j, k]] if slots[j, k] >= 0 else fixed[j, k]
-            value = log_density(codes[j], y[j], m, arguments[0], arguments[1], arguments[2])
-            total[i] += value
-            if keep:
-                pointwise[i, j] = value
+    arguments, ends = np.zeros(3), _ends(codes, slots, fixed)
+    for lane in range(outputs.shape[0]):
+        first, last = lane * each, (lane + 1) * each
+        j = 0
+        while j < y.size:
+            code, end = codes[j], ends[j]
+            if not keep and end > j + 1 and (code == LOGNORMAL or _is_plain(code, slots[j], fixed[j])):
+                # the sum of squares is all that these families need
+                squares, log_y = 0.0, 0.0
+                for i in range(j, end):
+                    m = _seen(outputs, lane, where[i])
+                    if code == NORMAL:
+                        squares += (y[i] - m) ** 2
+                    else:
+                        own = math.log(y[i])
+                        squares += (own - math.log(m)) ** 2 if m > 0.0 else np.inf
+                        log_y += own
+                length = math.sqrt(squares)
+                for i in range(first, last):
+                    s = theta[i, slots[j, 0]] if slots[j, 0] >= 0 else fixed[j, 0]
+                    if length < np.inf and 0.0 < s < np.inf:
+                        total[i] -= 0.5 * (length / s) ** 2 + (end - j) * (math.log(s) + HALF_LOG_2_PI) + log_y
+                    else:
+                        total[i] = -np.inf
+                j = end
+                continue
+            m = _seen(outputs, lane, where[j])
+            log_y, log_m = _logs(code, y[j], m)
+            for i in range(first, last):
+                for k in range(3):
+                    arguments[k] = theta[i, slots[j, k]] if slots[j, k] >= 0 else fixed[j, k]
+                value = _log_density(code, y[j], log_y, m, log_m, arguments[0], arguments[1], arguments[2])
+                total[i] += value
+                if keep:
+                    pointwise[i, j] = value
+            j += 1
     return total
+
+
+@compiled
+def _seen(outputs, lane, where):
+    """The output that an observation sees, or its increment."""
+    m = outputs[lane, where[1], where[0]]
+    return m - outputs[lane, where[2], where[0]] if where[2] >= 0 else m
+
+
+@compiled
+def _is_plain(code, slots, fixed):
+    """Whether this is normal noise of one scale."""
+    return code == NORMAL and slots[1] < 0 and fixed[1] == 0.0
+
+
+@compiled
+def _ends(codes, slots, fixed):
+    """For each observation, where the stretch of those with the same noise ends."""
+    n = codes.size
+    ends = np.empty(n, np.int64)
+    for j in range(n - 1, -1, -1):
+        same = j + 1 < n and codes[j] == codes[j + 1]
+        for k in range(3):
+            same = same and slots[j, k] == slots[j + 1, k] and fixed[j, k] == fixed[j + 1, k]
+        ends[j] = ends[j + 1] if same else j + 1
+    return ends
 
 
 @compiled

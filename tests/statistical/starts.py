@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy import special
+from scipy import special, stats
 
 from equifinal.fibre import Fibre
 from equifinal.samplers import laws
@@ -14,6 +14,7 @@ from equifinal.samplers.gaussian_laws import WIDE, GaussianLaw
 from equifinal.samplers.lattice import shifted
 from equifinal.samplers.law import Moments, PriorLaw
 from equifinal.samplers.polytope import PolytopeLaw
+from equifinal.samplers.scatter import WIDER, Scatter, Scattered
 
 
 def moments_of(fibre: Fibre, theta: np.ndarray, n: int) -> Moments:
@@ -58,6 +59,22 @@ def law_uniforms(law, c, free, moments, rng) -> np.ndarray:
     wide = np.log(rng.random(n)) < log_wide - law.log_density(c, free[:, None], moments)[:, 0]
     first = rng.random(n) * np.where(wide, WIDE, 1 - WIDE) + np.where(wide, 0.0, WIDE)
     return np.column_stack([first, np.where(wide[:, None], quantiles, normal)])
+
+
+def scattered(scatter: Scatter, theta, rng) -> Scattered:
+    """Noise parameters that have their law given that those of theta (n, d) were chosen from them."""
+    n, k = len(theta), len(scatter.parameters)
+    own = np.empty((n, k))
+    if k:
+        u = laws.from_theta(np.ascontiguousarray(theta[:, scatter.columns]), scatter._table)
+        centre, factor = scatter.law(scatter.posterior.trajectories(theta), theta)
+        apart = (u - scatter.start) / scatter.scale - centre
+        own = stats.t(4).cdf(np.einsum("nba,nb->na", factor, apart) / WIDER)
+    chosen = rng.integers(scatter.number, size=n)
+    points = np.stack([shifted(scatter.base, shift) for shift in own - scatter.base[chosen]])
+    found, _, _ = scatter.integrate(theta, points)
+    np.testing.assert_allclose(found.values[np.arange(n), chosen], theta[:, scatter.columns], rtol=1e-6)
+    return found
 
 
 def stationary(tool: Estimator, theta, moments, rng):

@@ -13,23 +13,32 @@ import pytest
 from scipy import stats
 
 from equifinal.examples import example_path
+from equifinal.fibre import Fibre
 from equifinal.io.toml import load
 from equifinal.paper.si_reference import si_data, si_interval, si_laplace, si_log_likelihood
 from equifinal.result import sample
-from equifinal.samplers import collapsed, collapsed_block, mixture
+from equifinal.samplers import collapsed, collapsed_block, mixture, scatter
 from equifinal.samplers.collapsed import State
 from equifinal.samplers.pseudo_marginal import on_branch
-from equifinal.samplers.unfolding import Unfolding, unfolding
+from equifinal.samplers.scatter import Scatter, apart
+from equifinal.samplers.target import Target
+from equifinal.samplers.unfolding import Unfolding
 from tests.problems import si
 from tests.statistical.agreement import agree_with_importance_sampling, agree_with_quadrature
-from tests.statistical.exact import case
-from tests.statistical.starts import moments_of, stationary
+from tests.statistical.exact import Known, case
+from tests.statistical.starts import moments_of, scattered, stationary
 
 LEVEL = 1e-8
 
 
 def p_values(
-    name: str, monkeypatch: pytest.MonkeyPatch, n: int = 10_000, steps: int = 8, local: bool = False, **options
+    name: str,
+    monkeypatch: pytest.MonkeyPatch,
+    n: int = 10_000,
+    steps: int = 8,
+    local: bool = False,
+    scatter_points: int = 2,
+    **options,
 ) -> list[float]:
     """Of Kolmogorov-Smirnov tests for each parameter and combination, after some steps from exact draws."""
     monkeypatch.setattr(collapsed_block, "BATCH", 5)  # two batches, the second in part
@@ -40,33 +49,47 @@ def p_values(
     settings = collapsed.Settings(**options)
     tool = collapsed._tool(fibre, settings, settings.aux)
     moments = moments_of(fibre, independent[:5000], n)
-    whole_of = unfolding(fibre)
-    x = whole_of.coordinates.forward(whole_of.finer.xi(independent[:5000]))
+    target = Target(known, fibre, tool, off_the_mark(known, fibre, independent[:5000], scatter_points))
+    x = target.coordinates.at(known.to_coordinates(independent[:5000]))
     covariance = np.atleast_2d(np.cov(x.T))
     # off the mark on purpose: the sampler must be exact with any proposal
     proposal = mixture.single(x.mean(axis=0) + 0.3 * np.sqrt(np.diag(covariance)), 1.3 * covariance, 5.0)
-    x = whole_of.coordinates.forward(whole_of.finer.xi(start))
-    x = whole_of.relabelled(proposal, x, rng.random(n))
-    whole = stationary(tool, start, moments, rng)
-    likelihood = known.log_density(start)
+    x = target.coordinates.relabelled(proposal, target.coordinates.at(known.to_coordinates(start)), rng.random(n))
+    # in the coordinates c, the noise parameters that are integrated out are held where the target has them
+    held = known.to_coordinates(start)
+    held[:, target.scatter.columns] = target.scatter.start
+    whole = stationary(tool, fibre.to_theta(held), moments, rng)
+    noise = scattered(target.scatter, start, rng)
+    log_target = noise.log_mean + whole.log_p + target.coordinates.backward(x)[1] - target.scatter.log_prior_at_start
+
+    def each(value) -> np.ndarray:
+        return np.repeat(np.asarray(value)[None], n, axis=0)
+
     state = State(
         position=known.to_coordinates(start),
         log_prior=known.evaluate(known.to_coordinates(start)).log_prior,
-        log_likelihood=likelihood,
+        log_likelihood=known.log_density(start),
         h=x,
-        log_ratio=likelihood + whole.log_p + whole_of.backward(x)[1] - whole_of.log_density(proposal, x),
+        log_ratio=log_target - target.coordinates.log_density(proposal, x),
         theta=whole.theta,
         log_weight=on_branch(fibre, whole, start),
+        scatter=noise.values,
+        scatter_log_weight=noise.log_weight,
+        scatter_log_likelihood=noise.log_likelihood,
         key=rng.integers(2**63, size=n).astype(np.uint64),
         number=np.full(n, tool.number),
-        **{part: np.repeat(value[None], n, axis=0) for part, value in proposal._asdict().items()},
-        unfolded=np.repeat(whole_of.replaced[None], n, axis=0),
-        local=np.repeat(np.linalg.cholesky(covariance)[None] * local, n, axis=0),
+        **{part: each(value) for part, value in proposal._asdict().items()},
+        unfolded=each(target.coordinates.replaced),
+        held=each(np.isin(fibre.names, target.scatter.parameters)),
+        scatter_start=each(target.scatter.start),
+        scatter_scale=each(target.scatter.scale),
+        local=each(np.linalg.cholesky(covariance) * local),
         mean=moments.mean,
         covariance=moments.covariance,
         proposals=np.zeros(n),
         log_sum=np.full(n, -np.inf),
         log_squares=np.full(n, -np.inf),
+        stood=np.zeros((n, 2), np.int64),
         k_hat=np.zeros(n),
     )
     state, block = collapsed.run_block(known, state, settings, 0, steps, fibre)
@@ -75,6 +98,14 @@ def p_values(
     np.testing.assert_allclose(state.log_likelihood, known.log_density(theta), atol=1e-5)
     columns = zip((*theta.T, *fibre.xi(theta).T), (*independent.T, *fibre.xi(independent).T), strict=True)
     return [stats.ks_2samp(a, b, method="asymp").pvalue for a, b in columns]
+
+
+def off_the_mark(known: Known, fibre: Fibre, theta: np.ndarray, number: int) -> Scatter:
+    """Noise parameters integrated out, with Newton steps from elsewhere and a wrong scale."""
+    names = apart(known, fibre)
+    u = known.to_coordinates(theta)[:, [fibre.names.index(name) for name in names]]
+    spread = u.std(axis=0)
+    return Scatter(known, names, u.mean(axis=0) + 0.3 * spread, 0.8 * spread, number)
 
 
 @pytest.mark.parametrize("points", ["iid", "lattice"])
@@ -86,6 +117,24 @@ def test_the_sampler_is_exact(name: str, points: str, monkeypatch: pytest.Monkey
 @pytest.mark.parametrize("name", ["circle", "sum and product", "product of three"])
 def test_local_steps_are_exact(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert min(p_values(name, monkeypatch, aux=2, local=True)) > LEVEL
+
+
+@pytest.mark.parametrize("scatter_points", [1, 4])
+@pytest.mark.parametrize("name", ["product of four", "two scales"])
+def test_integrating_noise_parameters_is_exact(name: str, scatter_points: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    for local in (False, True):
+        assert min(p_values(name, monkeypatch, aux=2, scatter_points=scatter_points, local=local)) > LEVEL
+
+
+@pytest.mark.parametrize("error", ["density", "prior"])
+def test_weights_of_noise_parameters_must_be_right(error: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the density they are drawn from, or without the prior's, the sampler is wrong, and that is seen."""
+    if error == "density":
+        right = scatter._points
+        monkeypatch.setattr(scatter, "_points", lambda *given: (right(*given)[0], np.zeros(given[2].shape[:2])))
+    else:
+        monkeypatch.setattr(scatter, "log_prior", lambda s, table: np.zeros(len(s)))
+    assert min(p_values("two scales", monkeypatch, n=4000, aux=2, scatter_points=4)) < LEVEL
 
 
 def test_images_must_count(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,9 +11,11 @@ Then every chain is an independence Metropolis sampler. Its proposals c' ~ q wit
 
     min(1, w'/w),    w = l(c) hat p_C(c; U) |dc/dh| / q(h),
 
-and theta is chosen from U at every iteration. This is the pseudo-marginal sampler with another proposal, so it is
-exact for any q and any number of points. As proposals do not depend on where the chain is, they are made and solved
-in large batches. They are also draws of an importance sampler, so that the mean of w is the marginal likelihood Z.
+and theta is chosen from U at every iteration. Noise parameters that the model does not have are no part of c: they are
+integrated out for each trajectory, without any solve, and drawn afresh as well (`scatter`); U has their points too, and
+l(c) is an estimate. This is the pseudo-marginal sampler with another proposal, so it is exact for any q and any number
+of points. As proposals do not depend on where the chain is, they are made and solved in large batches.
+They are also draws of an importance sampler, so that the mean of w is the marginal likelihood Z.
 
 Before sampling, q has to pass a gate: the Pareto shape k-hat of the weights below 0.5 and an acceptance above 0.55. If
 it does not even with what `walkers` have found, but is still accepted now and then, every fourth iteration is a
@@ -36,14 +38,11 @@ from numpy.typing import NDArray
 from equifinal.errors import DataError, SamplingError
 from equifinal.fibre import Fibre
 from equifinal.posterior import Posterior
-from equifinal.prior import log_prior, to_theta
 from equifinal.samplers import proposal, pseudo_marginal
-from equifinal.samplers.collapsed_block import COUNTS, Block, State, run_batch
-from equifinal.samplers.estimator import choose
-from equifinal.samplers.law import Moments
+from equifinal.samplers.collapsed_block import COUNTS, Block, State, drawn_from, run_batch
 from equifinal.samplers.proposal import Plan
-from equifinal.samplers.target import Target, Tool, evaluate
-from equifinal.samplers.unfolding import unfolding
+from equifinal.samplers.scatter import Scatter
+from equifinal.samplers.target import Estimates, Target, Tool
 
 __all__ = ["COUNTS", "WARMUP", "Settings", "State", "examine", "init", "prepare", "run_block"]
 
@@ -98,46 +97,55 @@ def init(
     posterior: Posterior, plan: Plan, settings: Settings, fibre: Fibre, rngs: Sequence[np.random.Generator]
 ) -> State:
     """Chains at draws of the importance sampler."""
-    tool = _tool(fibre, settings, plan.number)
-    chains, d = len(rngs), len(fibre.names)
-    moments = Moments(*(np.repeat(part, chains, axis=0) for part in plan.moments))
-    parts = {name: np.repeat(value[None], chains, axis=0) for name, value in plan.mixture._asdict().items()}
+    target = Target(posterior, fibre, _tool(fibre, settings, plan.number), plan.scatter)
+    chains = len(rngs)
+
+    def each(value: Any) -> NDArray[Any]:
+        return np.repeat(np.asarray(value)[None], chains, axis=0)
+
     keys = np.array([rng.integers(2**63) for rng in rngs], np.uint64)
-    starts = [_start(posterior, plan, fibre, tool, rng) for rng in rngs]
-    theta = np.stack([s.found.theta[0] for _, s in starts])
+    starts = [_start(target, plan, rng) for rng in rngs]
+    roots = [pseudo_marginal.on_branch(fibre, s.found, s.chosen)[0] for _, s in starts]
     state = State(
-        position=np.empty((chains, d)),
+        position=np.empty((chains, len(fibre.names))),
         log_prior=np.empty(chains),
-        log_likelihood=np.array([s.log_likelihood[0] for _, s in starts]),
+        log_likelihood=np.empty(chains),
         h=np.concatenate([at for at, _ in starts]),
         log_ratio=np.array([s.log_target[0] for _, s in starts]),
-        theta=theta,
-        log_weight=np.stack([pseudo_marginal.on_branch(fibre, s.found, s.chosen)[0] for _, s in starts]),
+        theta=np.stack([s.found.theta[0] for _, s in starts]),
+        log_weight=np.stack(roots),
+        scatter=np.stack([s.scattered.values[0] for _, s in starts]),
+        scatter_log_weight=np.stack([s.scattered.log_weight[0] for _, s in starts]),
+        scatter_log_likelihood=np.stack([s.scattered.log_likelihood[0] for _, s in starts]),
         key=keys,
         number=np.full(chains, plan.number),
-        **parts,
-        unfolded=np.repeat(unfolding(fibre).replaced[None], chains, axis=0),
-        local=np.repeat(plan.local[None], chains, axis=0),
-        mean=moments.mean,
-        covariance=moments.covariance,
+        **{name: each(value) for name, value in plan.mixture._asdict().items()},
+        unfolded=each(target.coordinates.replaced),
+        held=each(np.isin(fibre.names, plan.scatter.parameters)),
+        scatter_start=each(plan.scatter.start),
+        scatter_scale=each(plan.scatter.scale),
+        local=each(plan.local),
+        mean=np.repeat(plan.moments.mean, chains, axis=0),
+        covariance=np.repeat(plan.moments.covariance, chains, axis=0),
         proposals=np.zeros(chains),
         log_sum=np.full(chains, -np.inf),
         log_squares=np.full(chains, -np.inf),
+        stood=np.zeros((chains, 2), np.int64),
         k_hat=np.full(chains, plan.quality.k_hat),
     )
-    at = fibre.to_coordinates(theta[np.arange(chains), choose(state.log_weight, np.full(chains, 0.5))])
-    there, log_slope = to_theta(at, fibre.table)
-    return state._replace(position=at, log_prior=log_prior(there, fibre.table) + log_slope)
+    middle = np.full((chains, 1), 0.5)
+    here = drawn_from(target, state.points(), np.zeros((chains, 1), np.int64), middle, middle)
+    return state._replace(
+        position=here.position[:, 0], log_prior=here.log_prior[:, 0], log_likelihood=here.log_likelihood[:, 0]
+    )
 
 
-def _start(
-    posterior: Posterior, plan: Plan, fibre: Fibre, tool: Tool, rng: np.random.Generator
-) -> tuple[Array, Target]:
+def _start(target: Target, plan: Plan, rng: np.random.Generator) -> tuple[Array, Estimates]:
     for _ in range(100):
-        h = plan.start[rng.choice(len(plan.start), p=plan.weights)][None]
-        found = evaluate(posterior, fibre, tool, h, tool.uniforms(rng)[None], rng.random(1), plan.moments)
+        x = plan.start[rng.choice(len(plan.start), p=plan.weights)][None]
+        found = target.estimate(x, target.numbers(rng, 1), plan.moments)
         if np.isfinite(found.log_target[0]):
-            return h, found._replace(log_target=found.log_target - unfolding(fibre).log_density(plan.mixture, h))
+            return x, found._replace(log_target=found.log_target - target.coordinates.log_density(plan.mixture, x))
     raise SamplingError("no start: hardly any draw around the modes has a finite posterior density")
 
 
@@ -146,11 +154,14 @@ def run_block(
 ) -> tuple[State, Block]:
     """Iterations from ``iteration`` on. Their random numbers come in batches, each from its own number and the key."""
     blocks = []
-    length, tool = state.batch_length, _tool(fibre, settings, state.number[0])
+    held = tuple(name for name, there in zip(fibre.names, state.held[0], strict=True) if there)
+    scatter = Scatter(posterior, held, state.scatter_start[0], state.scatter_scale[0], state.scatter.shape[1])
+    target = Target(posterior, fibre, _tool(fibre, settings, state.number[0]), scatter)
+    length = state.batch_length
     while count:
         first = iteration % length
         here = min(count, length - first)
-        state, block = run_batch(posterior, state, fibre, tool, iteration // length, first, first + here)
+        state, block = run_batch(target, state, iteration // length, first, first + here)
         blocks.append(block)
         iteration, count = iteration + here, count - here
     return state, Block(*(np.concatenate(parts, axis=1) for parts in zip(*blocks, strict=True)))
@@ -167,4 +178,9 @@ def examine(state: State, theta: Array, chunk: Any, settings: Settings, fibre: F
     relative = math.sqrt(max(0.0, math.expm1(log_mean_square - 2 * log_mean)) / number)
     fixed = replace(settings, aux=int(state.number[0]))
     noise = pseudo_marginal.examine(state, theta, chunk, fixed, fibre)
-    return noise | {"log_evidence": log_mean, "log_evidence_error": relative, "k_hat": float(state.k_hat[0])}
+    return noise | {
+        "log_evidence": log_mean,
+        "log_evidence_error": relative,
+        "k_hat": float(state.k_hat[0]),
+        "longest_stay": float(state.stood[:, 1].max()),
+    }

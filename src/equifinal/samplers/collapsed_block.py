@@ -10,15 +10,12 @@ from numpy.typing import NDArray
 
 from equifinal.compiled import compiled
 from equifinal.errors import SamplingError
-from equifinal.fibre import Fibre
-from equifinal.posterior import Posterior
 from equifinal.prior import log_prior, to_theta
 from equifinal.samplers import pseudo_marginal
 from equifinal.samplers.estimator import choose
 from equifinal.samplers.law import Moments
 from equifinal.samplers.mixture import Mixture
-from equifinal.samplers.target import Tool, evaluate
-from equifinal.samplers.unfolding import unfolding
+from equifinal.samplers.target import Numbers, Target
 
 Array = NDArray[np.float64]
 
@@ -28,16 +25,29 @@ LOCAL_EVERY = 4  # iterations, where there are local steps
 SHORTEST = 0.1  # local step beside the longest
 
 
+class Points(NamedTuple):
+    """U of some candidates (chains, candidates, ...): roots on the fibre, noise parameters, and weights of both."""
+
+    theta: Array
+    log_weight: Array
+    scatter: Array
+    scatter_log_weight: Array
+    scatter_log_likelihood: Array
+
+
 class State(NamedTuple):
     """Where each chain is, and the frozen proposal; the first axis of every array is the chain."""
 
     position: Array
     log_prior: Array
     log_likelihood: Array
-    h: Array  # coordinates of c, as in `unfolding`
+    h: Array  # coordinates of c, as in `unfolding`, without noise parameters that are integrated out
     log_ratio: Array  # log w
     theta: Array  # the roots of U
     log_weight: Array  # of the roots
+    scatter: Array  # the noise parameters of U
+    scatter_log_weight: Array
+    scatter_log_likelihood: Array  # at each of them
     key: NDArray[np.uint64]  # of the random numbers
     number: NDArray[np.int64]  # of points
     share: Array  # the mixture q
@@ -45,12 +55,16 @@ class State(NamedTuple):
     factor: Array
     df: Array
     unfolded: NDArray[np.bool_]  # which combinations are replaced in h
+    held: NDArray[np.bool_]  # which parameters are integrated out, with
+    scatter_start: Array
+    scatter_scale: Array
     local: Array  # Cholesky factor of the covariance of h, for local steps; zero if there are none
     mean: Array  # moments of (h, u), for laws that are learned
     covariance: Array
     proposals: Array  # how many so far, the log of the sum of their weights, and of the squares
     log_sum: Array
     log_squares: Array
+    stood: NDArray[np.int64]  # iterations at the present state, and at the most
     k_hat: Array  # of the proposal's weights
 
     @property
@@ -61,6 +75,10 @@ class State(NamedTuple):
     def mixtures(self) -> list[Mixture]:
         """The proposal, for each chain."""
         return [Mixture(*parts) for parts in zip(self.share, self.centre, self.factor, self.df, strict=True)]
+
+    def points(self) -> Points:
+        """Those of one candidate: where the chain is."""
+        return Points(*(getattr(self, name)[:, None] for name in Points._fields))
 
     @property
     def batch_length(self) -> int:
@@ -81,41 +99,55 @@ class Block(NamedTuple):
     counts: NDArray[np.int64]
 
 
-class Numbers(NamedTuple):
+class Drawn(NamedTuple):
+    """What a chain shows of itself (chains, iterations, ...)."""
+
+    position: Array
+    log_prior: Array
+    log_likelihood: Array
+
+
+class Randoms(NamedTuple):
     """Random numbers of some iterations (chains, iterations, ...)."""
 
     h: Array  # proposals
     normals: Array  # for local steps
-    uniforms: Array  # for accepting, for a root, for theta, and for the length of a local step
-    points: Array
+    uniforms: Array  # for accepting, for theta, for noise parameters, and for the length of a local step
+    behind: Numbers  # estimates
 
 
-def numbers(state: State, tool: Tool, batch: int, first: int, last: int) -> Numbers:
+def randoms(state: State, target: Target, batch: int, first: int, last: int) -> Randoms:
     """Of iterations from first to last of a batch: each chain's from its key and the batch's number."""
-    drawn = []
+    drawn, behind = [], []
     for key, mixture in zip(state.key, state.mixtures, strict=True):
         rng = np.random.default_rng([int(key), batch])
         own = mixture.numbers(rng, state.batch_length)
         uniforms = rng.random((state.batch_length, 4))
-        points = tool.many_uniforms(rng, state.batch_length)
+        behind.append([part[first:last] for part in target.numbers(rng, state.batch_length)])
         h = mixture.from_numbers(*(part[first:last] for part in own))
-        drawn.append((h, own[2][first:last], uniforms[first:last], points[first:last]))
-    return Numbers(*(np.ascontiguousarray(np.stack(part)) for part in zip(*drawn, strict=True)))
+        drawn.append((h, own[2][first:last], uniforms[first:last]))
+    h, normals, uniforms = _stacked(drawn)
+    return Randoms(h, normals, uniforms, Numbers(*_stacked(behind)))
+
+
+def _stacked(parts: Any) -> list[Array]:
+    """A list of arrays for each chain, as one list of arrays."""
+    return [np.ascontiguousarray(np.stack(part)) for part in zip(*parts, strict=True)]
 
 
 class Batch:
     """Candidates of some iterations of all chains; the first is where the chain was before."""
 
-    def __init__(self, posterior: Posterior, fibre: Fibre, tool: Tool, state: State, drawn: Numbers):
-        self.posterior, self.fibre, self.tool, self.state, self.drawn = posterior, fibre, tool, state, drawn
+    def __init__(self, target: Target, state: State, drawn: Randoms):
+        self.target, self.state, self.drawn = target, state, drawn
         chains, length = drawn.uniforms.shape[:2]
         self.chains, self.length, self.rows = chains, length, np.arange(chains)
 
         def room(first: Array) -> Array:
             return np.concatenate([first[:, None], np.empty((chains, length, *first.shape[1:]), first.dtype)], axis=1)
 
-        self.h, self.log_ratio, self.log_likelihood = room(state.h), room(state.log_ratio), room(state.log_likelihood)
-        self.theta, self.log_weight = room(state.theta), room(state.log_weight)
+        self.h, self.log_ratio = room(state.h), room(state.log_ratio)
+        self.points = Points(*(room(getattr(state, name)) for name in Points._fields))
         self.solves, self.failures = np.zeros((2, chains, length), np.int64)
         self.counts = np.zeros((chains, length, len(COUNTS)), np.int64)
         self.source = np.zeros((chains, length), np.int64)
@@ -138,33 +170,33 @@ class Batch:
 
     def _fill(self, at: NDArray[np.int64], h: Array) -> None:
         """Candidates h (chains, n, q) of iterations."""
-        n = len(at)
-        moments = Moments(*(np.repeat(part, n, axis=0) for part in self.state.moments))
-        points = self.drawn.points[:, at].reshape(self.chains * n, *self.drawn.points.shape[2:])
-        flat = np.ascontiguousarray(h.reshape(self.chains * n, -1))
-        choices = self.drawn.uniforms[:, at, 1].reshape(-1)
-        made = evaluate(self.posterior, self.fibre, self.tool, flat, points, choices, moments)
-        whole = unfolding(self.fibre)
-        log_q = np.stack([whole.log_density(q, x) for q, x in zip(self.state.mixtures, h, strict=True)])
+        n, target = len(at), self.target
+
+        def flat(values: NDArray[Any]) -> NDArray[Any]:
+            return np.ascontiguousarray(values.reshape(self.chains * n, *values.shape[2:]))
 
         def shaped(values: NDArray[Any]) -> NDArray[Any]:
             return values.reshape(self.chains, n, *values.shape[1:])
 
+        moments = Moments(*(np.repeat(part, n, axis=0) for part in self.state.moments))
+        made = target.estimate(flat(h), Numbers(*(flat(part[:, at]) for part in self.drawn.behind)), moments)
+        log_q = np.stack([target.coordinates.log_density(q, x) for q, x in zip(self.state.mixtures, h, strict=True)])
         found = made.found
         self.h[:, at + 1] = h
         with np.errstate(invalid="ignore"):
             ratio = shaped(made.log_target) - log_q
         self.log_ratio[:, at + 1] = np.where(np.isfinite(ratio), ratio, -np.inf)  # no target, or no proposal
-        self.log_likelihood[:, at + 1], self.theta[:, at + 1] = shaped(made.log_likelihood), shaped(found.theta)
-        self.log_weight[:, at + 1] = shaped(pseudo_marginal.on_branch(self.fibre, found, made.chosen))
+        own = Points(found.theta, pseudo_marginal.on_branch(target.fibre, found, made.chosen), *made.scattered)
+        for room, part in zip(self.points, own, strict=True):
+            room[:, at + 1] = shaped(part)
         self.solves[:, at], self.failures[:, at] = shaped(made.solves), shaped(made.failures)
         for column, values in (
-            (pseudo_marginal.POINTS_COUNT, np.full(len(flat), self.tool.number)),
+            (pseudo_marginal.POINTS_COUNT, np.full(self.chains * n, target.tool.number)),
             (pseudo_marginal.EMPTY, found.empty),
             (pseudo_marginal.ROOTS_COUNT, found.roots),
             (pseudo_marginal.UNRESOLVED, found.unresolved),
             (pseudo_marginal.IMPOSSIBLE, ~np.isfinite(found.log_p)),
-            (pseudo_marginal.SAVED, len(self.posterior.arms) - made.solves),
+            (pseudo_marginal.SAVED, len(target.posterior.arms) - made.solves),
         ):
             self.counts[:, at, column] = shaped(values)
 
@@ -186,16 +218,9 @@ class Batch:
 
     def block(self) -> Block:
         """What the iterations gave, theta drawn from the points of each."""
-        chosen = _reconstruct(self.log_weight, self.source, self.drawn.uniforms)
-        theta = self.theta[self.rows[:, None], self.source, chosen]
-        d = theta.shape[2]
-        position = self.fibre.to_coordinates(theta.reshape(-1, d))
-        there, log_slope = to_theta(position, self.fibre.table)
-        prior = log_prior(there, self.fibre.table) + log_slope
+        uniforms = self.drawn.uniforms
         return Block(
-            position.reshape(theta.shape),
-            prior.reshape(self.source.shape),
-            self.log_likelihood[self.rows[:, None], self.source],
+            *drawn_from(self.target, self.points, self.source, uniforms[..., 1], uniforms[..., 2]),
             self.acceptance,
             self.source == np.arange(1, self.length + 1),
             self.solves,
@@ -204,13 +229,25 @@ class Batch:
         )
 
 
-def run_batch(
-    posterior: Posterior, state: State, fibre: Fibre, tool: Tool, batch: int, first: int, last: int
-) -> tuple[State, Block]:
+def drawn_from(target: Target, points: Points, source: NDArray[np.int64], for_root: Array, for_scatter: Array) -> Drawn:
+    """theta, chosen by uniforms from the points of the candidate at which each iteration ended."""
+    rows = np.arange(len(source))[:, None]
+    theta = points.theta[rows, source, _chosen(points.log_weight, source, for_root)]
+    own = _chosen(points.scatter_log_weight, source, for_scatter)
+    theta[..., target.scatter.columns] = points.scatter[rows, source, own]
+    fibre, d = target.fibre, theta.shape[2]
+    position = fibre.to_coordinates(theta.reshape(-1, d))
+    there, log_slope = to_theta(position, fibre.table)
+    prior = log_prior(there, fibre.table) + log_slope
+    log_likelihood = points.scatter_log_likelihood[rows, source, own]
+    return Drawn(position.reshape(theta.shape), prior.reshape(source.shape), log_likelihood)
+
+
+def run_batch(target: Target, state: State, batch: int, first: int, last: int) -> tuple[State, Block]:
     """Iterations from first to last of a batch."""
-    if not np.array_equal(unfolding(fibre).replaced, state.unfolded[0]):
+    if not np.array_equal(target.coordinates.replaced, state.unfolded[0]):
         raise SamplingError("the search for coordinates took longer here than where the run began: start it again")
-    made = Batch(posterior, fibre, tool, state, numbers(state, tool, batch, first, last))
+    made = Batch(target, state, randoms(state, target, batch, first, last))
     jumps = made.run(first)
     block = made.block()
     rows, end = made.rows, made.source[:, -1]
@@ -221,11 +258,11 @@ def run_batch(
         log_likelihood=block.log_likelihood[:, -1],
         h=made.h[rows, end],
         log_ratio=made.log_ratio[rows, end],
-        theta=made.theta[rows, end],
-        log_weight=made.log_weight[rows, end],
+        **{name: part[rows, end] for name, part in made.points._asdict().items()},
         proposals=state.proposals + log_ratio.shape[1],
         log_sum=_added(state.log_sum, log_ratio),
         log_squares=_added(state.log_squares, 2 * log_ratio),
+        stood=_stood(state.stood, block.accepted),
     ), block
 
 
@@ -256,12 +293,24 @@ def _added(log_sum, log_terms):
 
 
 @compiled
-def _reconstruct(log_weight, source, uniforms):
-    """A root of the state's points for each iteration, by weight."""
+def _stood(stood, accepted):
+    """How long each chain is where it is, and how long it was anywhere at the most."""
+    chains, length = accepted.shape
+    now = stood.copy()
+    for i in range(chains):
+        for t in range(length):
+            now[i, 0] = 1 if accepted[i, t] else now[i, 0] + 1
+            now[i, 1] = max(now[i, 0], now[i, 1])
+    return now
+
+
+@compiled
+def _chosen(log_weight, source, uniforms):
+    """A point of the state for each iteration, by weight."""
     chains, length = source.shape
     chosen = np.empty((chains, length), np.int64)
     for i in range(chains):
         for t in range(length):
             now = source[i, t]
-            chosen[i, t] = choose(log_weight[i, now : now + 1], uniforms[i, t, 2:3])[0]
+            chosen[i, t] = choose(log_weight[i, now : now + 1], uniforms[i, t : t + 1])[0]
     return chosen

@@ -20,7 +20,7 @@ from equifinal.samplers.combination_coordinates import combination_coordinates
 from equifinal.samplers.first_covariance import first_covariance
 from equifinal.samplers.search import Climb, climb, screen
 from equifinal.samplers.tempered import NUMBER, temper
-from equifinal.samplers.unfolding import unfolding
+from equifinal.samplers.unfolding import Unfolding
 
 Array = NDArray[np.float64]
 
@@ -74,7 +74,7 @@ def find_modes(
     found = screen(posterior, rng, number)
     usable = np.isfinite(found.log_density)
     best = np.argsort(-np.where(usable, found.log_density, -np.inf), kind="stable")[: int(usable.sum())]
-    h = coordinates_at(fibre, found.position[best]) / combination_coordinates(fibre).spread
+    h = _coordinates_at(fibre, found.position[best]) / combination_coordinates(fibre).spread
     best = best[_good_and_far_apart(h, _starts(posterior, len(best)), len(best) // GOOD)]
     ends = _climbed(posterior, found.position[best], found.log_density[best])
     modes = _modes(posterior, fibre, ends)
@@ -94,7 +94,7 @@ def find_more_modes(
     """The known modes, and those that climbers from tempered particles end in."""
     found = temper(posterior, rng, number)
     best = np.argsort(-found.log_density, kind="stable")
-    h = coordinates_at(fibre, found.position[best])
+    h = _coordinates_at(fibre, found.position[best])
     # each particle is a draw of the posterior, or nearly: good enough for a start
     best = best[_good_and_far_apart(h / (np.std(h, axis=0) + 1e-300), _starts(posterior, len(best)), len(best))]
     modes = _modes(posterior, fibre, _climbed(posterior, found.position[best], found.log_density[best]), known)
@@ -119,13 +119,12 @@ def on_the_way(posterior: Posterior, rng: np.random.Generator, number: int, high
     )
 
 
-def unfolded(posterior: Posterior, fibre: Fibre, modes: Modes) -> Modes:
-    """The same in coordinates in which roots that meet do no harm."""
-    finer = unfolding(fibre).finer
-    if finer is fibre:
-        return modes
-    covariance = _covariance(posterior, finer, modes.position)
-    return modes._replace(h=coordinates_at(finer, modes.position), covariance=covariance)
+def unfolded(posterior: Posterior, coordinates: Unfolding, modes: Modes) -> Modes:
+    """The same in coordinates in which roots that meet do no harm, without what these hold."""
+    covariance, moved = modes.covariance, coordinates.moved
+    if coordinates.block is not None:
+        covariance = _covariance(posterior, coordinates.finer, modes.position)
+    return modes._replace(h=coordinates.at(modes.position), covariance=covariance[:, moved[:, None], moved])
 
 
 def news(modes: Modes, known: Modes) -> bool:
@@ -137,7 +136,7 @@ def _starts(posterior: Posterior, most: int) -> int:
     return min(max(STARTS, STARTS_EACH * posterior.dimension), most)
 
 
-def coordinates_at(fibre: Fibre, u: Array) -> Array:
+def _coordinates_at(fibre: Fibre, u: Array) -> Array:
     """h(c) at positions u."""
     return combination_coordinates(fibre).forward(fibre.xi(fibre.to_theta(u)))
 
@@ -164,7 +163,7 @@ def _modes(posterior: Posterior, fibre: Fibre, ends: _Ends, known: Modes | None 
     at, density = ends.position, ends.log_density
     covariance = _covariance(posterior, fibre, at)
     solves = ends.solves + len(at) * len(posterior.arms)
-    h = coordinates_at(fibre, at)
+    h = _coordinates_at(fibre, at)
     if known is not None:
         h, covariance = np.concatenate([known.h, h]), np.concatenate([known.covariance, covariance])
         at, density = np.concatenate([known.position, at]), np.concatenate([known.log_density, density])

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equifinal.errors import SamplingError
+from equifinal.expression import Name
 from equifinal.fibre import Fibre
 from equifinal.posterior import Posterior
 from equifinal.samplers import quality, walkers
@@ -21,11 +22,11 @@ from equifinal.samplers.combination_coordinates import combination_coordinates
 from equifinal.samplers.importance import Importance
 from equifinal.samplers.law import Moments
 from equifinal.samplers.mixture import Mixture
-from equifinal.samplers.modes import Modes, coordinates_at, find_modes, find_more_modes, news, on_the_way, unfolded
+from equifinal.samplers.modes import Modes, find_modes, find_more_modes, news, on_the_way, unfolded
 from equifinal.samplers.quality import Quality
-from equifinal.samplers.target import Explored, Tool
+from equifinal.samplers.scatter import Scatter, apart, fitted
+from equifinal.samplers.target import Explored, Target, Tool
 from equifinal.samplers.tempered import NUMBER
-from equifinal.samplers.unfolding import unfolding
 
 Array = NDArray[np.float64]
 
@@ -37,10 +38,11 @@ class Plan(NamedTuple):
 
     mixture: Mixture
     quality: Quality
+    scatter: Scatter  # noise parameters that are integrated out
     number: int
-    start: Array  # h (n, q), with
+    start: Array  # x (n, q less those), with
     weights: Array  # importance weights
-    local: NDArray[Any]  # Cholesky factor (q, q) for local steps; zero if the proposal can do without
+    local: NDArray[Any]  # Cholesky factor for local steps; zero if the proposal can do without
     moments: Moments  # one row
     noise: float  # variance of log hat p_C at the highest mode
     modes: int
@@ -72,7 +74,7 @@ def prepare(
     """
     modes = find_modes(posterior, fibre, rng, report)
     explored, noise = _explored(posterior, fibre, tools, modes, rng)
-    search = Importance(explored, unfolded(posterior, fibre, modes))
+    search = Importance(explored, unfolded(posterior, explored.coordinates, modes))
     solves, failures = modes.solves, modes.failures
     passes = search.passes(report)
     if not passes and not modes.tempered and noise <= TOO_NOISY:
@@ -84,7 +86,7 @@ def prepare(
         if found_more:
             solves, failures = solves + explored.solves, failures + explored.failures
             explored, noise = _explored(posterior, fibre, tools, modes, rng)
-            search = Importance(explored, unfolded(posterior, fibre, modes))
+            search = Importance(explored, unfolded(posterior, explored.coordinates, modes))
             passes = search.passes(report)
     if search.nowhere:
         raise SamplingError(
@@ -93,19 +95,21 @@ def prepare(
         )
     mixture, found = search.proposals[-1], search.quality
     start, weights = search.weighted()
-    local: NDArray[Any] = np.zeros((fibre.rank, fibre.rank))
+    q = start.shape[1]
+    local: NDArray[Any] = np.zeros((q, q))
     if not passes and noise <= TOO_NOISY:
         around = on_the_way(posterior, rng, walkers.NUMBER, modes.log_density[0])
         solves, failures = solves + around.solves, failures + around.failures
-        x = coordinates_at(unfolding(fibre).finer, around.position)
+        x = explored.coordinates.at(around.position)
         mixture, found, start = walkers.settle(explored, mixture, x, report)
         weights = np.full(len(start), 1 / len(start))
         covariance = np.cov(start.T).reshape(local.shape)
-        local = np.linalg.cholesky(covariance + 1e-6 * np.diag(np.diag(covariance)) + 1e-300 * np.eye(fibre.rank))
+        local = np.linalg.cholesky(covariance + 1e-6 * np.diag(np.diag(covariance)) + 1e-300 * np.eye(q))
     return Plan(
         mixture=mixture,
         quality=found,
-        number=explored.tool.number,
+        scatter=explored.target.scatter,
+        number=explored.target.tool.number,
         start=start,
         weights=weights,
         local=local,
@@ -127,7 +131,13 @@ def _explored(
     """The target around modes, and the noise of its estimates."""
     moments = _moments_at(modes, fibre)
     tool, noise = _enough_points(modes, tools, fibre, moments, rng)
-    return Explored(posterior, fibre, tool, moments, rng), noise
+    parameters = apart(posterior, fibre)
+    own = [fibre.combinations.independent.index(Name(name)) for name in parameters]
+    width = np.sqrt(np.diag(modes.covariance[0])[own])
+    scatter = fitted(posterior, parameters, modes.position[0], width, LITTLE_NOISE, rng)
+    explored = Explored(Target(posterior, fibre, tool, scatter), moments, rng)
+    explored.solves += len(posterior.arms) if parameters else 0
+    return explored, noise
 
 
 def _moments_at(modes: Modes, fibre: Fibre) -> Moments:

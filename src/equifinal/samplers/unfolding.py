@@ -14,10 +14,14 @@ drawn by its share in q_C; so x has the density
     t(x) = l(c) p_C(c) |dc/dx| q(x) / sum_k q(x_k) |dc/dx| / |dc/dx_k|,
 
 and that is what local steps in x are accepted by.
+
+Combinations that are dealt with otherwise may be held where they are: then x does not have them.
 """
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Sequence
 from itertools import combinations
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
@@ -51,6 +55,8 @@ class Unfolding:
     ----------
     finer
         The fibre whose combinations x are; that of c itself where no roots can meet.
+    moved
+        Which of them x has: all that are not held.
     """
 
     def __init__(self, fibre: Fibre):
@@ -58,6 +64,15 @@ class Unfolding:
         found = _block(fibre)
         if found:
             self.finer, self.block, self.columns = found
+        self.moved, self._held = np.arange(self.finer.rank), np.zeros(self.finer.rank)
+
+    def holding(self, parameters: Sequence[str], values: Array) -> Unfolding:
+        """The same with combinations that are parameters by themselves held at these coordinates."""
+        single = [self.finer.combinations.independent.index(Name(name)) for name in parameters]
+        made = copy.copy(self)
+        made.moved, made._held = np.setdiff1d(self.moved, single), self._held.copy()
+        made._held[single] = values
+        return made
 
     @property
     def replaced(self) -> NDArray[np.bool_]:
@@ -68,8 +83,20 @@ class Unfolding:
     def coordinates(self) -> CombinationCoordinates:
         return combination_coordinates(self.finer)
 
+    def at(self, u: Array) -> Array:
+        """x of positions u (n, d) in sampling coordinates."""
+        return self.coordinates.forward(self.finer.xi(self.finer.to_theta(u)))[:, self.moved]
+
     def backward(self, x: Array) -> tuple[Array, Array]:
-        """c, and log |dc/dx|."""
+        """c, and log |dc/dx|; both with what is held, as if it were in x."""
+        return self._backward(self._whole(x))
+
+    def _whole(self, x: Array) -> Array:
+        whole = np.tile(self._held, (len(x), 1))
+        whole[:, self.moved] = x
+        return whole
+
+    def _backward(self, x: Array) -> tuple[Array, Array]:
         c, log_slope = self.coordinates.backward(x)
         if self.block is None:
             return c, log_slope
@@ -82,7 +109,8 @@ class Unfolding:
     def images(self, x: Array) -> Images:
         if self.block is None:
             return Images(x[:, None], np.zeros((len(x), 1)))
-        c, log_slope = self.backward(x)
+        x = self._whole(x)
+        c, log_slope = self._backward(x)
         roots = self.block.roots(np.empty((len(x), 0)), np.nan_to_num(c[:, self.columns]))
         n, most = roots.log_det.shape
         there = np.arange(most) < roots.found[:, None]
@@ -93,7 +121,7 @@ class Unfolding:
         with np.errstate(invalid="ignore"):
             ratio = log_slope[:, None] - own_slope
         there &= np.isfinite(ratio)
-        return Images(images.reshape(n, most, -1), np.where(there, ratio, -np.inf))
+        return Images(images.reshape(n, most, -1)[:, :, self.moved], np.where(there, ratio, -np.inf))
 
     def log_density(self, mixture: Mixture, x: Array) -> Array:
         """log of q_C(c) |dc/dx|."""

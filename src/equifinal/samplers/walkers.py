@@ -25,7 +25,6 @@ from equifinal.samplers.differential_evolution import trials
 from equifinal.samplers.mixture import Mixture
 from equifinal.samplers.quality import Quality, defended, judged, refusal
 from equifinal.samplers.target import Explored
-from equifinal.samplers.unfolding import unfolding
 
 Array = NDArray[np.float64]
 
@@ -81,7 +80,7 @@ class _Walkers:
 
     def walk(self, mixture: Mixture) -> Array:
         """A round, with labels by this mixture; where they have been (times, walkers, q)."""
-        self.x = unfolding(self.explored.fibre).relabelled(mixture, self.x, self.rng.random(NUMBER))
+        self.x = self.explored.coordinates.relabelled(mixture, self.x, self.rng.random(NUMBER))
         self.log_share = self._share(mixture, self.x)
         been = []
         for step in range(STEPS):

@@ -1,0 +1,321 @@
+r"""Noise parameters, integrated out for each trajectory: no value of theirs needs an ODE solve.
+
+A parameter s of the noise that the model does not have changes how data scatter around a trajectory m, never the
+trajectory. It stands for itself among the combinations. So, with c the other combinations,
+
+    l(c) = integral of L(m, s) p(s) ds,     estimated without bias by the mean of L(m, s_j) p(s_j)/g(s_j), s_j ~ g,
+
+and a point s_j chosen with probability proportional to its weight stands for s given c: the same device by which
+`estimator` integrates theta along a fibre, from which it differs in that the weights need m first. The number of
+dimensions that a proposal has to get right goes down by as many as there are such parameters.
+
+The law g belongs to m. It is centred where L(m, s) p(s) is highest, found by Newton steps from a point that is the same
+for all m, and as wide as the curvature there says. In the axes of that curvature its coordinates are independent
+Student t with 4 degrees of freedom, whose quantiles have a closed form (Shaw 2006, Journal of Computational Finance 9).
+Points are a randomly shifted lattice. All this is in sampling coordinates u of s.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import combinations
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from equifinal.compiled import compiled
+from equifinal.expression import Name, names
+from equifinal.fibre import Fibre
+from equifinal.posterior import Posterior, Trajectories
+from equifinal.prior import from_theta, log_prior, to_theta
+from equifinal.samplers.lattice import lattice, shifted
+
+Array = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+POINTS = (4, 8, 16, 32)  # numbers of points that are tried
+TRIALS = 100  # estimates at one trajectory, to see how noisy they are
+STEPS, LONGEST = 3, 2.0  # Newton steps, and their greatest length in each coordinate
+DIFFERENCE = 0.1  # for derivatives; this and the others in units of the posterior's width
+LEAST_CURVATURE = 0.05
+WIDER = 1.1  # than the curvature says: a law should have the heavier tails
+
+
+class Scattered(NamedTuple):
+    """Points s_j (n, M, k) for n trajectories, the log of their weights (n, M), and log L at each.
+
+    The weights of one trajectory sum up to the estimate of l(c). Without noise parameters there is one point, whose
+    weight is L.
+    """
+
+    values: Array
+    log_weight: Array
+    log_likelihood: Array
+
+    @property
+    def log_mean(self) -> Array:
+        return _log_sums(self.log_weight)
+
+
+class Scatter:
+    """Estimates of l(c).
+
+    Parameters
+    ----------
+    start
+        u (k,) from which the Newton steps go.
+    scale
+        (k,) how wide the posterior of u is, more or less.
+    number
+        M, points for each trajectory.
+
+    Attributes
+    ----------
+    columns
+        Where the noise parameters are in theta.
+    log_prior_at_start
+        log density of u there.
+    """
+
+    def __init__(self, posterior: Posterior, parameters: tuple[str, ...], start: Array, scale: Array, number: int):
+        self.posterior, self.parameters, self.start, self.scale = posterior, parameters, start, scale
+        self.number = number if parameters else 1
+        self.columns = np.array([posterior.parameters.index(name) for name in parameters], np.int64)
+        self.base = lattice(self.number, len(parameters))
+        self._table = np.ascontiguousarray(posterior.table[self.columns])
+        self.log_prior_at_start = float(self._log_prior(start[None])[1][0])
+        self._pairs = _pairs(posterior, parameters) if parameters else np.empty((0, 2), np.int64)
+        self._stencil = _stencil(len(parameters), self._pairs)
+        self._bounds = self._support() if parameters else np.empty((2, 0))
+
+    def uniforms(self, rng: np.random.Generator, number: int) -> Array:
+        """(number, M, k), for as many estimates."""
+        return shifted(self.base, rng.random((number, 1, len(self.parameters))))
+
+    def integrate(self, theta: Array, uniforms: Array) -> tuple[Scattered, Integers, Integers]:
+        """Over the noise parameters, whatever they are in theta (n, d); with solves and failures."""
+        n = len(theta)
+        if not self.parameters:
+            values, solves, failures = self.posterior.log_likelihood(theta)
+            return Scattered(np.empty((n, 1, 0)), values[:, None], values[:, None].copy()), solves, failures
+        found = self.posterior.trajectories(theta)
+        return self.along(found, theta, uniforms), found.solves, found.failures
+
+    def along(self, found: Trajectories, theta: Array, uniforms: Array) -> Scattered:
+        """The same where trajectories are known."""
+        number = uniforms.shape[1]
+        centre, factor = self.law(found, theta)
+        z, log_g = _points(centre, factor, uniforms, WIDER)
+        values, log_likelihood, prior = self._evaluated(found, theta, z)
+        with np.errstate(invalid="ignore"):
+            log_weight = log_likelihood + prior - log_g + float(np.sum(np.log(self.scale))) - math.log(number)
+        return Scattered(values, np.where(np.isfinite(log_weight), log_weight, -np.inf), log_likelihood)
+
+    def law(self, found: Trajectories, theta: Array) -> tuple[Array, Array]:
+        """Centres (n, k) in units of scale around start, and Cholesky factors (n, k, k) of the curvature there."""
+        z = np.zeros((len(theta), len(self.parameters)))
+        for _ in range(STEPS):
+            _, log_likelihood, prior = self._evaluated(found, theta, z[:, None] + self._stencil)
+            gradient, factor = _expanded(log_likelihood + prior, self._pairs, z.shape[1])
+            z = np.clip(z + _newton(gradient, factor), *self._bounds)
+        return z, factor
+
+    def _evaluated(self, found: Trajectories, theta: Array, z: Array) -> tuple[Array, Array, Array]:
+        """Values of s (n, m, k), log L and log density of u at points z (n, m, k)."""
+        n, m, k = z.shape
+        s, prior = self._log_prior(np.ascontiguousarray(self.start + self.scale * z).reshape(-1, k))
+        rows = np.repeat(theta, m, axis=0)
+        rows[:, self.columns] = s
+        log_likelihood = self.posterior.log_likelihood_along(found, rows)
+        return s.reshape(z.shape), log_likelihood.reshape(n, m), prior.reshape(n, m)
+
+    def _log_prior(self, u: Array) -> tuple[Array, Array]:
+        s, log_slope = to_theta(u, self._table)
+        return s, log_prior(s, self._table) + log_slope
+
+    def _support(self) -> Array:
+        """Its ends in z, so far inside that differences can be taken."""
+        with np.errstate(divide="ignore"):
+            ends = np.sort(from_theta(np.ascontiguousarray(self._table[:, 5:7].T), self._table), axis=0)
+        low, high = (ends - self.start) / self.scale
+        bounded = np.isfinite(low) & np.isfinite(high)
+        middle = 0.5 * np.where(bounded, low, 0.0) + 0.5 * np.where(bounded, high, 0.0)  # if there is no room for that
+        return np.array([np.minimum(low + 2 * DIFFERENCE, middle), np.maximum(high - 2 * DIFFERENCE, middle)])
+
+
+def nothing(posterior: Posterior) -> Scatter:
+    """No parameter is integrated out."""
+    return Scatter(posterior, (), np.empty(0), np.empty(0), 1)
+
+
+def apart(posterior: Posterior, fibre: Fibre) -> tuple[str, ...]:
+    """Noise parameters that stand for themselves, and are in no other combination."""
+    functions = (*fibre.combinations.independent, *fibre.combinations.labels)
+    alone = [f.name for f in fibre.combinations.independent if isinstance(f, Name)]
+    used = [name for f in functions if not isinstance(f, Name) for name in names(f)]
+    return tuple(name for name in posterior.noise_only if name in alone and name not in used)
+
+
+def fitted(
+    posterior: Posterior, parameters: tuple[str, ...], u: Array, scale: Array, good: float, rng: np.random.Generator
+) -> Scatter:
+    """For what is around a mode u (d,), with parameters that are so wide there; nothing where it would be too noisy.
+
+    As few points are taken as make the variance of log l less than ``good``.
+    """
+    if not parameters:
+        return nothing(posterior)
+    start = u[[posterior.parameters.index(name) for name in parameters]]
+    theta = posterior.to_theta(u)
+    once = posterior.trajectories(theta)
+    outputs = tuple(np.repeat(part, TRIALS, axis=0) for part in once.outputs)
+    found = Trajectories(outputs, np.repeat(once.solves, TRIALS), np.repeat(once.failures, TRIALS))
+    for number in POINTS:
+        made = Scatter(posterior, parameters, start, scale, number)
+        log_l = made.along(found, np.repeat(theta, TRIALS, axis=0), made.uniforms(rng, TRIALS)).log_mean
+        if np.isfinite(log_l).all() and np.var(log_l) < good:
+            return made
+    return nothing(posterior)
+
+
+def _pairs(posterior: Posterior, parameters: tuple[str, ...]) -> Integers:
+    """Of noise parameters that some observation has in common: for others, mixed derivatives vanish."""
+    found: set[tuple[int, ...]] = set()
+    for experiment in posterior.problem.experiments:
+        for entry in experiment.observations:
+            own = sorted({parameters.index(name) for name in entry.noise.parameters if name in parameters})
+            found.update(combinations(own, 2))
+    return np.array(sorted(found), np.int64).reshape(-1, 2)
+
+
+def _stencil(k: int, pairs: Integers) -> Array:
+    """Where derivatives look: here, to both sides along each axis, and along the diagonal of each pair."""
+    axes = np.eye(k)
+    moves = [np.zeros(k)]
+    for direction in (*axes, *(axes[i] + axes[j] for i, j in pairs)):
+        moves += [DIFFERENCE * direction, -DIFFERENCE * direction]
+    return np.array(moves)
+
+
+# Loops, because what NumPy computes for a row may depend on how many rows there are.
+
+
+@compiled
+def _expanded(values, pairs, k):
+    """Gradients, and factors of minus the curvature, made positive, from values (n, stencil)."""
+    n = values.shape[0]
+    gradient, factor = np.zeros((n, k)), np.zeros((n, k, k))
+    for i in range(n):
+        here = values[i, 0]
+        for a in range(k):
+            above, below = values[i, 1 + 2 * a], values[i, 2 + 2 * a]
+            slope, bend = (above - below) / (2.0 * DIFFERENCE), (2.0 * here - above - below) / DIFFERENCE**2
+            gradient[i, a] = slope if math.isfinite(slope) else 0.0
+            factor[i, a, a] = max(bend, LEAST_CURVATURE) if math.isfinite(bend) else 1.0
+        for p in range(pairs.shape[0]):
+            a, b, at = pairs[p, 0], pairs[p, 1], 1 + 2 * k + 2 * p
+            sides = values[i, 1 + 2 * a] + values[i, 2 + 2 * a] + values[i, 1 + 2 * b] + values[i, 2 + 2 * b]
+            mixed = (sides - 2.0 * here - values[i, at] - values[i, at + 1]) / (2.0 * DIFFERENCE**2)
+            if math.isfinite(mixed):
+                factor[i, b, a] = mixed
+        _factorise(factor[i])
+    return gradient, factor
+
+
+@compiled
+def _factorise(matrix):
+    """Cholesky in place, of the lower half; of the diagonal alone if the whole is not positive enough."""
+    k = matrix.shape[0]
+    diagonal = np.empty(k)
+    for a in range(k):
+        diagonal[a] = matrix[a, a]
+    positive = True
+    for a in range(k):
+        for b in range(a + 1):
+            total = matrix[a, b]
+            for c in range(b):
+                total -= matrix[a, c] * matrix[b, c]
+            if a > b:
+                matrix[a, b] = total / matrix[b, b]
+            elif total > 0.01 * diagonal[a]:
+                matrix[a, a] = math.sqrt(total)
+            else:
+                positive = False
+                matrix[a, a] = 1.0
+    if not positive:
+        for a in range(k):
+            for b in range(a):
+                matrix[a, b] = 0.0
+            matrix[a, a] = math.sqrt(diagonal[a])
+
+
+@compiled
+def _newton(gradient, factor):
+    """Steps H^-1 g, none of their coordinates longer than `LONGEST`."""
+    n, k = gradient.shape
+    step = gradient.copy()
+    for i in range(n):
+        for a in range(k):
+            for b in range(a):
+                step[i, a] -= factor[i, a, b] * step[i, b]
+            step[i, a] /= factor[i, a, a]
+        _back(factor[i], step[i])
+        for a in range(k):
+            step[i, a] = min(LONGEST, max(-LONGEST, step[i, a]))
+    return step
+
+
+@compiled
+def _back(factor, x):
+    """Solve factor^T y = x in place."""
+    k = x.shape[0]
+    for a in range(k - 1, -1, -1):
+        for b in range(a + 1, k):
+            x[a] -= factor[b, a] * x[b]
+        x[a] /= factor[a, a]
+
+
+@compiled
+def _points(centre, factor, uniforms, wider):
+    """Points z (n, M, k) by uniforms, and the log of their density."""
+    n, number, k = uniforms.shape
+    z, log_g = np.empty((n, number, k)), np.empty((n, number))
+    for i in range(n):
+        log_det = 0.0
+        for a in range(k):
+            log_det += math.log(factor[i, a, a] / wider)
+        for j in range(number):
+            log_g[i, j] = log_det
+            for a in range(k):
+                t = student_4(uniforms[i, j, a])
+                log_g[i, j] += math.log(0.375) - 2.5 * math.log1p(0.25 * t * t)
+                z[i, j, a] = wider * t
+            _back(factor[i], z[i, j])
+            for a in range(k):
+                z[i, j, a] += centre[i, a]
+    return z, log_g
+
+
+@compiled
+def student_4(p: float) -> float:
+    """The quantile of Student's t with 4 degrees of freedom."""
+    root = math.sqrt(4.0 * p * (1.0 - p))
+    t = 2.0 * math.sqrt(max(0.0, math.cos(math.acos(min(1.0, root)) / 3.0) / root - 1.0))
+    return t if p > 0.5 else -t
+
+
+@compiled
+def _log_sums(log_terms):
+    n, m = log_terms.shape
+    found = np.empty(n)
+    for i in range(n):
+        largest = -np.inf
+        for j in range(m):
+            largest = max(largest, log_terms[i, j])
+        total = 0.0
+        if largest > -np.inf:
+            for j in range(m):
+                total += math.exp(log_terms[i, j] - largest)
+        found[i] = largest + math.log(total) if total > 0.0 else -np.inf
+    return found

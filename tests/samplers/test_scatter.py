@@ -1,0 +1,270 @@
+"""Noise parameters integrated out: against quadrature; which of them; and through a whole run."""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import ProcessPoolExecutor
+from functools import cache
+from multiprocessing import get_context
+from pathlib import Path
+
+import arviz
+import numpy as np
+import pytest
+from scipy import integrate, stats
+
+from equifinal.fibre import Fibre
+from equifinal.io.toml import loads
+from equifinal.posterior import Posterior
+from equifinal.problem_fibre import fibre_of, sampling_fibre
+from equifinal.result import sample
+from equifinal.samplers import collapsed, scatter
+from equifinal.samplers import run as running
+from equifinal.samplers.run import RunSettings, run
+from equifinal.samplers.scatter import Scatter, apart, fitted, student_4
+from equifinal.samplers.search import laplace
+from tests.problems import DECAY
+from tests.samplers.test_run import assert_same, stop_after
+
+S = "s = { prior = 'lognormal', meanlog = -1, sdlog = 1 }"
+# noise in a problem file, and priors of its parameters
+FAMILIES = {
+    "normal": ("family = 'normal', sd = 's'", [S]),
+    "relative": (
+        "family = 'normal', sd = 's', relative = 'w'",
+        [S, "w = { prior = 'uniform', lower = 0, upper = 0.5 }"],
+    ),
+    "student-t": (
+        "family = 'student-t', scale = 's', df = 'f'",
+        [S, "f = { prior = 'gamma', shape = 2, rate = 0.1 }"],
+    ),
+    "lognormal": ("family = 'lognormal', sdlog = 's'", [S]),
+    "negative-binomial": (
+        "family = 'negative-binomial', overdispersion = 's'",
+        ["s = { prior = 'exponential', rate = 1 }"],
+    ),
+    "bounded": (
+        "family = 'normal', sd = 's'",
+        ["s = { prior = 'uniform', lower = 0.01, upper = 0.16, coordinate = 'identity' }"],
+    ),
+}
+
+EXPERIMENTS = DECAY[: DECAY.index("[data]")].replace("sd = 0.2", "sd = 's'")
+EXPERIMENTS = EXPERIMENTS.replace("[noise]", f"{S}\n{S.replace('s =', 'v =', 1)}\n[noise]")
+EXPERIMENTS += """
+[[experiment]]
+name = 'one'
+data = { time = [0, 1, 4], y = [1.9, 1.1, 0.1] }
+[[experiment]]
+name = 'two'
+data = { time = [1, 2], y = [1.0, 0.7] }
+noise = { y = { family = 'normal', sd = 'v' } }
+"""
+
+
+@cache
+def noisy(family: str) -> Posterior:
+    noise, priors = FAMILIES[family]
+    text = DECAY.replace('family = "normal", sd = 0.2', noise).replace("[noise]", "\n".join([*priors, "[noise]"]))
+    if family == "negative-binomial":
+        text = text.replace("y = x", "y = 10*x").replace("[1.9, 1.6, 1.1, 0.8, 0.1]", "[21, 10, 16, 5, 0]")
+    return Posterior(loads(text, name=family))
+
+
+def at_a_trajectory(family: str, number: int, k: float = 0.6, a: float = 2.1) -> tuple[Scatter, np.ndarray]:
+    posterior = noisy(family)
+    middle = [posterior.problem.priors[name].quantile(0.5) for name in posterior.noise_only]
+    theta = np.array([[k, a, *middle]])
+    u = posterior.to_coordinates(theta)
+    scale = np.sqrt(np.diagonal(laplace(posterior, u)[0][0]))[2:]
+    return Scatter(posterior, posterior.noise_only, u[0, 2:], scale, number), theta
+
+
+def exact(made: Scatter, theta: np.ndarray) -> float:
+    """The integral by quadrature in u, in a box that holds nearly all of it."""
+    posterior = made.posterior
+    found = posterior.trajectories(theta)
+    low, high = [], []
+    for name in made.parameters:
+        prior = posterior.problem.priors[name]
+        ends = np.array([prior.quantile(1e-9), prior.quantile(1 - 1e-9)])
+        at = np.repeat(theta, 2, axis=0)
+        at[:, posterior.parameters.index(name)] = ends
+        u = posterior.to_coordinates(at)[:, posterior.parameters.index(name)]
+        low.append(u[0]), high.append(u[1])
+
+    nodes, weights = np.polynomial.legendre.leggauss(12)
+
+    def composite(a: float, b: float, pieces: int = 60) -> tuple[np.ndarray, np.ndarray]:
+        edges = np.linspace(a, b, pieces + 1)
+        half = 0.5 * np.diff(edges)[:, None]
+        return (edges[:-1, None] + half * (1 + nodes)).ravel(), (half * weights).ravel()
+
+    grids = [composite(a, b) for a, b in zip(low, high, strict=True)]
+    u = np.stack(np.meshgrid(*(g for g, _ in grids), indexing="ij"), axis=-1).reshape(-1, len(grids))
+    w = np.prod(np.stack(np.meshgrid(*(w for _, w in grids), indexing="ij"), axis=-1), axis=-1).ravel()
+    z = (u - made.start) / made.scale
+    _, log_likelihood, prior = made._evaluated(found, theta, np.ascontiguousarray(z)[None])
+    return float(np.sum(w * np.exp(log_likelihood[0] + prior[0])))
+
+
+@pytest.mark.parametrize("number", [1, 4, 16])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_estimate_has_no_bias(family: str, number: int) -> None:
+    """5 standard errors, 18 comparisons: a false alarm once in 100,000 seeds."""
+    made, theta = at_a_trajectory(family, number)
+    n = 20_000
+    found = made.posterior.trajectories(np.repeat(theta, n, axis=0))
+    points = made.uniforms(np.random.default_rng(3), n)
+    values = np.exp(made.along(found, np.repeat(theta, n, axis=0), points).log_mean) / exact(made, theta)
+    assert abs(values.mean() - 1) < 5 * values.std() / np.sqrt(n) + 1e-6
+    if number == 16 and family != "bounded":
+        assert values.std() < 0.1
+
+
+def test_weights_choose_the_conditional_law() -> None:
+    made, theta = at_a_trajectory("normal", 64)
+    n = 4000
+    rng = np.random.default_rng(5)
+    found = made.along(
+        made.posterior.trajectories(np.repeat(theta, n, axis=0)), np.repeat(theta, n, axis=0), made.uniforms(rng, n)
+    )
+    shares = np.exp(found.log_weight - found.log_mean[:, None])
+    draws = np.array([rng.choice(v[:, 0], p=p / p.sum()) for v, p in zip(found.values, shares, strict=True)])
+    line = np.linspace(0.01, 3, 4000)
+    rows = np.repeat(theta, len(line), axis=0)
+    rows[:, 2] = line
+    density = np.exp(made.posterior.log_likelihood(rows).values + made.posterior.log_prior(rows))
+    cumulative = integrate.cumulative_trapezoid(density, line, initial=0)
+    assert stats.kstest(draws, lambda s: np.interp(s, line, cumulative / cumulative[-1])).pvalue > 1e-8
+
+
+def test_quantiles_of_student_t() -> None:
+    p = np.array([2.0**-54, 1e-9, 0.01, 0.3, 0.5, 0.9, 1 - 1e-9])
+    np.testing.assert_allclose([student_4(x) for x in p], stats.t(4).ppf(p), rtol=1e-6, atol=1e-12)
+
+
+def test_where_the_law_is() -> None:
+    """Far from where the Newton steps begin, as a bad trajectory makes it."""
+    made, theta = at_a_trajectory("normal", 8, k=1.5, a=3.5)
+    made = Scatter(made.posterior, made.parameters, made.start, np.array([0.3]), 8)
+    found = made.posterior.trajectories(theta)
+    centre, factor = made.law(found, theta)
+    z = np.linspace(-10, 10, 20_001)
+    _, log_likelihood, prior = made._evaluated(found, theta, z[None, :, None])
+    value = (log_likelihood + prior)[0]
+    best = int(np.argmax(value))
+    width = 1 / np.sqrt(-np.gradient(np.gradient(value, z), z)[best])
+    assert abs(z[best]) > 1.5
+    assert centre[0, 0] == pytest.approx(z[best], abs=0.1 * width)
+    assert 1 / factor[0, 0, 0] == pytest.approx(width, rel=0.15)
+
+
+# --- which ---
+
+
+def held(text: str, combinations: list[str] | None = None) -> tuple[str, ...]:
+    problem = loads(text)
+    fibre = Fibre(combinations, problem.priors) if combinations else fibre_of(problem)
+    return apart(Posterior(problem), fibre)
+
+
+def test_which_parameters() -> None:
+    text = DECAY.replace("sd = 0.2", "sd = 's'").replace("[noise]", f"{S}\n[noise]")
+    assert held(text) == ("s",)
+    assert held(text, ["k", "a", "s"]) == ("s",)
+    assert held(text, ["k", "a*s", "s"]) == ()  # s is in another combination, too
+    assert held(text.replace("y = x", "y = x + s")) == ()  # the model has it
+    assert held(DECAY) == ()
+
+
+def test_each_experiment_may_have_its_own() -> None:
+    problem = loads(EXPERIMENTS)
+    assert set(Posterior(problem).noise_only) == {"s", "v"}
+    plan = collapsed.prepare(Posterior(problem), collapsed.Settings(), sampling_fibre(problem)[0], 1)
+    assert set(plan.scatter.parameters) == {"s", "v"}
+    assert plan.scatter._pairs.shape == (0, 2)  # no observation has both
+    assert plan.mixture.centre.shape[1] == 2
+
+
+def test_what_is_too_noisy_is_left_among_the_combinations(monkeypatch: pytest.MonkeyPatch) -> None:
+    posterior = noisy("normal")
+    u = posterior.to_coordinates(np.array([[0.6, 2.1, 0.2]]))[0]
+    rng = np.random.default_rng(1)
+    assert fitted(posterior, ("s",), u, np.array([0.3]), 0.02, rng).parameters == ("s",)
+    assert fitted(posterior, ("s",), u, np.array([0.3]), 0.0, rng).parameters == ()
+    assert fitted(posterior, (), u, np.empty(0), 0.02, rng).parameters == ()
+    monkeypatch.setattr(scatter, "POINTS", ())
+    plan = collapsed.prepare(posterior, collapsed.Settings(), sampling_fibre(posterior.problem)[0], 1)
+    assert plan.scatter.parameters == ()
+    assert plan.mixture.centre.shape[1] == 3
+
+
+# --- whole runs ---
+
+SETTINGS = RunSettings(sampler="collapsed", chains=3, draws=300, seed=7)
+
+
+def noisy_run(settings: RunSettings = SETTINGS, **options) -> running.Draws:
+    posterior = noisy("relative")
+    return run(posterior, settings, fibre=sampling_fibre(posterior.problem)[0], **options)
+
+
+@pytest.fixture(scope="module")
+def plain() -> running.Draws:
+    return noisy_run()
+
+
+def test_processes_give_the_same_draws(plain: running.Draws) -> None:
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as executor:
+        assert_same(noisy_run(executor=executor), plain)
+
+
+def test_a_run_is_taken_up_where_it_stopped(
+    plain: running.Draws, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(running, "SEGMENT_SECONDS", 1e-6)
+    file = tmp_path / "checkpoint.npz"
+    assert noisy_run(progress=stop_after(4), checkpoint=file).interrupted
+    whole = noisy_run(checkpoint=file)
+    assert whole.resumed_at is not None
+    assert_same(whole, plain)
+    assert whole.findings == plain.findings
+
+
+def test_noise_parameters_take_no_solves(plain: running.Draws) -> None:
+    """They are redrawn at every iteration, also where the rest stands still; and the likelihood is that of the draw."""
+    assert ((plain.tally.solves - plain.tally.warmup_solves) <= 300).all()
+    k, s = plain.theta[:, :, 0], plain.theta[:, :, 2]
+    still = k[:, 1:] == k[:, :-1]
+    assert still.mean() > 0.05
+    assert (s[:, 1:] != s[:, :-1])[still].mean() > 0.5
+    again = noisy("relative").log_likelihood(plain.theta.reshape(-1, 4)).values
+    np.testing.assert_allclose(plain.chunk.log_likelihood.ravel(), again, atol=1e-9)
+
+
+def test_the_posterior_and_the_marginal_likelihood() -> None:
+    """Three parameters on a grid; means and deviations at 5 standard errors."""
+    posterior = noisy("normal")
+    data = sample(posterior.problem, seed=2, draws=5000, progress=False)
+    assert data.attrs["sampler"] == "collapsed"
+    (entry,) = posterior.problem.experiments[0].observations
+    k, a, u = np.linspace(0.1, 2, 301)[1:-1], np.linspace(0, 5, 302)[1:-1], np.linspace(-4.5, 2, 300)
+    outputs = a[None, :, None] * np.exp(-k[:, None, None] * entry.times)
+    squares = np.sum((entry.values - outputs) ** 2, axis=2)[..., None]
+    log_density = -0.5 * squares / np.exp(2 * u) - 5 * u - 2.5 * np.log(2 * np.pi)
+    log_density = log_density + stats.norm(2, 1).logpdf(a)[None, :, None] - stats.norm.logsf(-2)
+    density = np.exp(log_density + stats.norm(-1, 1).logpdf(u)) / 1.9
+    cell = (k[1] - k[0]) * (a[1] - a[0]) * (u[1] - u[0])
+    mass = density.sum()
+    for axis, (name, line) in enumerate((("k", k), ("a", a), ("s", np.exp(u)))):
+        share = density.sum(axis=tuple({0, 1, 2} - {axis})) / mass
+        for power in (1, 2):
+            mean = float(share @ line**power)
+            spread = np.sqrt(float(share @ line ** (2 * power)) - mean**2)
+            draws = data.posterior[name].values ** power
+            ess = float(arviz.ess(draws, method="mean"))
+            assert abs(draws.mean() - mean) < 5 * spread / np.sqrt(ess), name
+    found = json.loads(data.attrs["findings"])
+    assert found["log_evidence_error"] < 0.02
+    assert abs(found["log_evidence"] - np.log(mass * cell)) < 5 * found["log_evidence_error"] + 1e-3
