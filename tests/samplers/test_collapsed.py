@@ -238,9 +238,12 @@ def close_the_gate(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_gate() -> None:
-    assert not quality.refusal(Quality(0.4, 0.56))
-    assert "tails (k-hat 0.55)" in quality.refusal(Quality(0.55, 0.56))
-    assert not quality.refusal(Quality(0.55, 0.61))
+    assert not quality.refusal(Quality(0.4, 0.66))
+    assert "tails (k-hat 0.55)" in quality.refusal(Quality(0.55, 0.66))
+    assert not quality.refusal(Quality(0.55, 0.71))
+    assert "acceptance 60%" in quality.refusal(Quality(0.4, 0.6))
+    assert not quality.refusal(Quality(0.4, 0.6), settled=True)
+    assert "acceptance 50%" in quality.refusal(Quality(0.4, 0.5), settled=True)
     assert "acceptance 30%" in quality.refusal(Quality(0.4, 0.3))
     assert not quality.refusal(Quality(0.6, 0.3), last=True)
     assert "tails" in quality.refusal(Quality(0.75, 0.3), last=True)

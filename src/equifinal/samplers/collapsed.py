@@ -17,7 +17,7 @@ l(c) is an estimate. This is the pseudo-marginal sampler with another proposal, 
 of points. As proposals do not depend on where the chain is, they are made and solved in large batches.
 They are also draws of an importance sampler, so that the mean of w is the marginal likelihood Z.
 
-Before sampling, q has to pass a gate: the Pareto shape k-hat of the weights below 0.5 and an acceptance above 0.55. If
+Before sampling, q has to pass a gate: the Pareto shape k-hat of the weights below 0.5 and an acceptance above 0.65. If
 it does not even with what `walkers` have found, but is still accepted now and then, every fourth iteration is a
 Metropolis step of a local walk in h with new points: a chain that stands where w is large gets away from there. If q is
 worse than that, `prepare` says so, and another sampler is the better choice.

@@ -74,6 +74,8 @@ def prepare(
     """
     modes = find_modes(posterior, fibre, rng, report)
     explored, noise = _explored(posterior, fibre, tools, modes, rng)
+    if explored.target.scatter.parameters:
+        report(f"{', '.join(explored.target.scatter.parameters)}: integrated out along each trajectory")
     search = Importance(explored, unfolded(posterior, explored.coordinates, modes))
     solves, failures = modes.solves, modes.failures
     passes = search.passes(report)

@@ -16,8 +16,9 @@ Array = NDArray[np.float64]
 
 INFLATION = 1.1  # of the scale of fitted components
 WIDE_SHARE, WIDE_SCALE, WIDE_DF = 0.1, 1.5, 4.0  # of the defensive component
-K_LIMIT, ACCEPTANCE_LIMIT = 0.5, 0.55
-HIGH_ACCEPTANCE, LOOSE_K_LIMIT = 0.6, 0.7
+K_LIMIT, ACCEPTANCE_LIMIT = 0.5, 0.65
+HIGH_ACCEPTANCE, LOOSE_K_LIMIT = 0.7, 0.7
+SETTLED_ACCEPTANCE_LIMIT = 0.55  # where walkers have been all around
 LAST_ACCEPTANCE_LIMIT = 0.1
 
 
@@ -51,16 +52,19 @@ def judged(log_weights: Array) -> Quality:
     return Quality(k_hat(log_weights), smaller / (n * float(weights.sum())))
 
 
-def refusal(quality: Quality, *, last: bool = False) -> str:
+def refusal(quality: Quality, *, settled: bool = False, last: bool = False) -> str:
     """Why a proposal is not good enough; empty if it is.
 
-    At last, when everything has been tried, a proposal is still better than local moves if it is accepted now and then.
+    One that was fitted to draws of its own has to fit better than one fitted to where walkers settled, for it may miss
+    tails that its weights do not show. At last, when everything has been tried, a proposal is still better than local
+    moves if it is accepted now and then.
     """
     # Metropolis can live with heavier tails than importance sampling, if it is seldom in them
     k_limit = LOOSE_K_LIMIT if last or quality.acceptance >= HIGH_ACCEPTANCE else K_LIMIT
     if quality.k_hat >= k_limit:
         return f"no proposal was found that fits the posterior's tails (k-hat {quality.k_hat:.2f})"
-    if quality.acceptance < (LAST_ACCEPTANCE_LIMIT if last else ACCEPTANCE_LIMIT):
+    least = SETTLED_ACCEPTANCE_LIMIT if settled else ACCEPTANCE_LIMIT
+    if quality.acceptance < (LAST_ACCEPTANCE_LIMIT if last else least):
         return f"no proposal was found that fits the posterior (acceptance {quality.acceptance:.0%})"
     return ""
 

@@ -64,7 +64,7 @@ def settle(
         spreading = abs(volume - before) > SAME_VOLUME
         if spreading or best is None or now.quality.better_than(best.quality):
             best = now  # what was found before the volume was right cannot be
-        if number >= LEAST_ROUNDS and not spreading and not refusal(best.quality):
+        if number >= LEAST_ROUNDS and not spreading and not refusal(best.quality, settled=True):
             break
     assert best is not None
     return best
