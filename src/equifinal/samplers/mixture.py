@@ -15,12 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equifinal.compiled import compiled
+from equifinal.samplers.log_sums import log_sums
 
 Array = NDArray[np.float64]
 
 ROUNDS = 60
 LEAST_SHARE = 0.02  # of a component; those below are dropped
 DF = 12.0  # degrees of freedom of components that are fitted
+NOTHING = 1e-8  # of a draw: a share of it that a component need not look at
 GAIN = 1e-5  # of the mean log density: less is not worth another round
 
 
@@ -37,7 +39,11 @@ class Mixture(NamedTuple):
         return self.centre.shape[1]
 
     def log_density(self, x: Array) -> Array:
-        return _log_total(_log_parts(np.ascontiguousarray(x), *self))
+        return log_sums(self._log_parts(np.ascontiguousarray(x))[0])
+
+    def _log_parts(self, x: Array) -> tuple[Array, Array]:
+        """log of each component's part in the density at points x, and delta_k(x)^2, both (n, k)."""
+        return _log_parts(x, self.share, self.centre, np.linalg.inv(self.factor), self.df)
 
     def sample(self, rng: np.random.Generator, number: int) -> Array:
         """Draws (number, q)."""
@@ -79,9 +85,9 @@ def fit(x: Array, weights: Array, start: Mixture, floor: Array) -> Mixture:
     x, weights = np.ascontiguousarray(x), weights / weights.sum()
     mixture, before = start, -math.inf
     for _ in range(ROUNDS):
-        log_parts = _log_parts(x, *mixture)
-        total = _log_total(log_parts)
-        size, centre, scatter = _sums(x, weights, log_parts, total, *mixture)
+        log_parts, squares = mixture._log_parts(x)
+        total = log_sums(log_parts)
+        size, centre, scatter = _sums(x, weights, log_parts, total, squares, mixture.centre, mixture.df)
         keep = size > LEAST_SHARE
         if not keep.all():
             kept = Mixture(*(part[keep] for part in mixture))
@@ -97,54 +103,50 @@ def fit(x: Array, weights: Array, start: Mixture, floor: Array) -> Mixture:
 
 
 @compiled
-def _log_parts(x, share, centre, factor, df):
+def _log_parts(x, share, centre, inverse, df):
     n, q = x.shape
-    found = np.empty((n, share.shape[0]))
-    z = np.empty(q)
+    found, squares = np.empty((n, share.shape[0])), np.empty((n, share.shape[0]))
+    apart = np.empty(q)
     for k in range(share.shape[0]):
         nu = df[k]
         constant = math.lgamma(0.5 * (nu + q)) - math.lgamma(0.5 * nu) - 0.5 * q * math.log(nu * math.pi)
         constant += math.log(share[k])
         for j in range(q):
-            constant -= math.log(factor[k, j, j])
+            constant += math.log(inverse[k, j, j])
         for i in range(n):
-            length = 0.0
+            square = 0.0
             for j in range(q):
-                z[j] = x[i, j] - centre[k, j]
-                for m in range(j):
-                    z[j] -= factor[k, j, m] * z[m]
-                z[j] /= factor[k, j, j]
-                length += z[j] ** 2
-            found[i, k] = constant - 0.5 * (nu + q) * math.log1p(length / nu)
-    return found
+                apart[j] = x[i, j] - centre[k, j]
+                z = 0.0
+                for m in range(j + 1):
+                    z += inverse[k, j, m] * apart[m]
+                square += z * z
+            squares[i, k] = square
+            found[i, k] = constant - 0.5 * (nu + q) * math.log1p(square / nu)
+    return found, squares
 
 
 @compiled
-def _sums(x, weights, log_parts, total, share, centre, factor, df):
+def _sums(x, weights, log_parts, total, squares, centre, df):
     """Weight (k,), new centre (k, q), and scatter around it (k, q, q) of each component.
 
     In plain loops: there are many small rounds, which threads of a matrix library slow down on a busy machine.
     """
     n, q = x.shape
-    parts = share.shape[0]
+    parts = centre.shape[0]
     size, mean, scatter = np.zeros(parts), np.zeros((parts, q)), np.zeros((parts, q, q))
-    apart, z = np.empty(q), np.empty(q)
+    apart = np.empty(q)
     for k in range(parts):
         pulled = 0.0
         for i in range(n):
             own = weights[i] * math.exp(log_parts[i, k] - total[i])
-            length = 0.0
-            for j in range(q):
-                apart[j] = x[i, j] - centre[k, j]
-                z[j] = apart[j]
-                for m in range(j):
-                    z[j] -= factor[k, j, m] * z[m]
-                z[j] /= factor[k, j, j]
-                length += z[j] ** 2
-            pull = own * (df[k] + q) / (df[k] + length)
+            pull = own * (df[k] + q) / (df[k] + squares[i, k])
             size[k] += own
             pulled += pull
+            if own < NOTHING * weights[i]:
+                continue
             for j in range(q):
+                apart[j] = x[i, j] - centre[k, j]
                 mean[k, j] += pull * apart[j]
                 for m in range(j + 1):
                     scatter[k, j, m] += pull * apart[j] * apart[m]
@@ -155,19 +157,6 @@ def _sums(x, weights, log_parts, total, share, centre, factor, df):
         for j in range(q):
             mean[k, j] = centre[k, j] + mean[k, j] / pulled
     return size, mean, scatter
-
-
-@compiled
-def _log_total(log_parts):
-    n, parts = log_parts.shape
-    total = np.empty(n)
-    for i in range(n):
-        largest = log_parts[i].max()
-        within = 0.0
-        for k in range(parts):
-            within += math.exp(log_parts[i, k] - largest)
-        total[i] = largest + math.log(within)
-    return total
 
 
 @compiled

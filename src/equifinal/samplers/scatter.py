@@ -30,6 +30,7 @@ from equifinal.fibre import Fibre
 from equifinal.posterior import Posterior, Trajectories
 from equifinal.prior import from_theta, log_prior, to_theta
 from equifinal.samplers.lattice import lattice, shifted
+from equifinal.samplers.log_sums import log_sums
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -55,7 +56,7 @@ class Scattered(NamedTuple):
 
     @property
     def log_mean(self) -> Array:
-        return _log_sums(self.log_weight)
+        return log_sums(self.log_weight)
 
 
 class Scatter:
@@ -303,19 +304,3 @@ def student_4(p: float) -> float:
     root = math.sqrt(4.0 * p * (1.0 - p))
     t = 2.0 * math.sqrt(max(0.0, math.cos(math.acos(min(1.0, root)) / 3.0) / root - 1.0))
     return t if p > 0.5 else -t
-
-
-@compiled
-def _log_sums(log_terms):
-    n, m = log_terms.shape
-    found = np.empty(n)
-    for i in range(n):
-        largest = -np.inf
-        for j in range(m):
-            largest = max(largest, log_terms[i, j])
-        total = 0.0
-        if largest > -np.inf:
-            for j in range(m):
-                total += math.exp(log_terms[i, j] - largest)
-        found[i] = largest + math.log(total) if total > 0.0 else -np.inf
-    return found

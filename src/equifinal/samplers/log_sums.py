@@ -1,0 +1,29 @@
+"""Sums of terms that are known by their logarithms."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from equifinal.compiled import compiled
+
+
+@compiled
+def log_sums(log_terms):
+    """log of the sum of each row's terms; minus infinity where there are none.
+
+    In a loop, because what NumPy computes for a row may depend on how many rows there are.
+    """
+    n, m = log_terms.shape
+    found = np.empty(n)
+    for i in range(n):
+        largest = -np.inf
+        for j in range(m):
+            largest = max(largest, log_terms[i, j])
+        total = 0.0
+        if largest > -np.inf:
+            for j in range(m):
+                total += math.exp(log_terms[i, j] - largest)
+        found[i] = largest + math.log(total) if total > 0.0 else -np.inf
+    return found
