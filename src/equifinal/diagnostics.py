@@ -174,7 +174,7 @@ def _advise_on_estimates(data: InferenceData) -> list[str]:
     usual = math.log(max(draws, 2)) / max(acceptance(data), 1e-6)
     if findings["longest_stay"] > max(50.0, STAY_LIMIT * usual):
         found.append(
-            f"A chain stood still for {findings['longest_stay']:,.0f} draws, far longer than its acceptance explains: "
+            f"A chain stood still for {findings['longest_stay']:,.0f} steps, far longer than its acceptance explains: "
             + (
                 "the estimates of p(c) are noisy, so give more points (--aux)."
                 if variance > 0.1

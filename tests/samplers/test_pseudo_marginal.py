@@ -465,7 +465,7 @@ def test_advice_on_estimates(data) -> None:
     assert "option law" in empty
     assert "option partition" in empty
     (stuck,) = on_estimates(data, {"longest_stay": 250.0})
-    assert "stood still for 250 draws" in stuck
+    assert "stood still for 250 steps" in stuck
     assert on_estimates(data, {"longest_stay": 49.0}) == []
 
 

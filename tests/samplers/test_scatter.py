@@ -104,7 +104,7 @@ def exact(made: Scatter, theta: np.ndarray) -> float:
     u = np.stack(np.meshgrid(*(g for g, _ in grids), indexing="ij"), axis=-1).reshape(-1, len(grids))
     w = np.prod(np.stack(np.meshgrid(*(w for _, w in grids), indexing="ij"), axis=-1), axis=-1).ravel()
     z = (u - made.start) / made.scale
-    _, log_likelihood, prior = made._evaluated(found, theta, np.ascontiguousarray(z)[None])
+    log_likelihood, prior = made._evaluated(found, theta, np.ascontiguousarray(z)[None])
     return float(np.sum(w * np.exp(log_likelihood[0] + prior[0])))
 
 
@@ -129,7 +129,7 @@ def test_weights_choose_the_conditional_law() -> None:
     found = made.along(
         made.posterior.trajectories(np.repeat(theta, n, axis=0)), np.repeat(theta, n, axis=0), made.uniforms(rng, n)
     )
-    shares = np.exp(found.log_weight - found.log_mean[:, None])
+    shares = np.exp(found.log_weight[:, 0] - found.log_mean[:, None])
     draws = np.array([rng.choice(v[:, 0], p=p / p.sum()) for v, p in zip(found.values, shares, strict=True)])
     line = np.linspace(0.01, 3, 4000)
     rows = np.repeat(theta, len(line), axis=0)
@@ -151,7 +151,7 @@ def test_where_the_law_is() -> None:
     found = made.posterior.trajectories(theta)
     centre, factor = made.law(found, theta)
     z = np.linspace(-10, 10, 20_001)
-    _, log_likelihood, prior = made._evaluated(found, theta, z[None, :, None])
+    log_likelihood, prior = made._evaluated(found, theta, z[None, :, None])
     value = (log_likelihood + prior)[0]
     best = int(np.argmax(value))
     width = 1 / np.sqrt(-np.gradient(np.gradient(value, z), z)[best])
@@ -189,15 +189,138 @@ def test_each_experiment_may_have_its_own() -> None:
 
 def test_what_is_too_noisy_is_left_among_the_combinations(monkeypatch: pytest.MonkeyPatch) -> None:
     posterior = noisy("normal")
-    u = posterior.to_coordinates(np.array([[0.6, 2.1, 0.2]]))[0]
+    theta = np.array([[0.6, 2.1, 0.2], [0.5, 1.9, 0.2]])
+    u, found = posterior.to_coordinates(theta)[0, 2:], posterior.trajectories(theta)
     rng = np.random.default_rng(1)
-    assert fitted(posterior, ("s",), u, np.array([0.3]), 0.02, rng).parameters == ("s",)
-    assert fitted(posterior, ("s",), u, np.array([0.3]), 0.0, rng).parameters == ()
-    assert fitted(posterior, (), u, np.empty(0), 0.02, rng).parameters == ()
+    for good, held in ((0.02, ("s",)), (0.0, ())):
+        assert fitted(posterior, ("s",), u, np.array([0.3]), found, theta, good, rng).parameters == held
     monkeypatch.setattr(scatter, "POINTS", ())
     plan = collapsed.prepare(posterior, collapsed.Settings(), sampling_fibre(posterior.problem)[0], 1)
     assert plan.scatter.parameters == ()
     assert plan.mixture.centre.shape[1] == 3
+
+
+def test_many_parameters_in_groups_of_their_own() -> None:
+    """Eight outputs, each with its own scale: a few points for each suffice."""
+    names = [f"s{i}" for i in range(8)]
+    outputs = "\n".join(f"y{i} = x + {i}" for i in range(8))
+    rng = np.random.default_rng(2)
+    times = np.linspace(0, 3, 9)
+    data = "\n".join(
+        f"y{i} = {(2 * np.exp(-0.5 * times) + i + 0.1 * rng.standard_normal(9)).round(3).tolist()}" for i in range(8)
+    )
+    priors = "\n".join(f"{name} = {{ prior = 'lognormal', meanlog = -2, sdlog = 1 }}" for name in names)
+    noise = "\n".join(f"y{i} = {{ family = 'normal', sd = '{name}' }}" for i, name in enumerate(names))
+    text = f"""
+    [model]
+    equations = '''
+    x' = -k*x
+    x(0) = a
+    {outputs}
+    '''
+    outputs = {[f"y{i}" for i in range(8)]}
+    [parameters]
+    k = {{ prior = "uniform", lower = 0.1, upper = 2 }}
+    a = {{ prior = "normal", mean = 2, sd = 1, lower = 0 }}
+    {priors}
+    [noise]
+    {noise}
+    [data]
+    time = {times.tolist()}
+    {data}
+    """
+    posterior = Posterior(loads(text))
+    fibre = sampling_fibre(posterior.problem)[0]
+    plan = collapsed.prepare(posterior, collapsed.Settings(), fibre, 1)
+    assert plan.scatter.parameters == tuple(names)
+    assert [len(own) for own in plan.scatter.groups] == [1] * 8
+    assert plan.scatter.number <= 8
+    made = run(posterior, RunSettings(sampler="collapsed", draws=500, seed=1), fibre=fibre, plan=plan)
+    assert min(float(arviz.ess(made.theta[:, :, j])) for j in range(10)) > 1000
+    again = posterior.log_likelihood(made.theta.reshape(-1, 10)).values
+    np.testing.assert_allclose(made.chunk.log_likelihood.ravel(), again, atol=1e-8)
+
+
+# --- away from the highest mode ---
+
+TWO_SCALES = '''
+[model]
+equations = """
+x' = 0*x
+x(0) = m
+y = x
+z = x
+"""
+outputs = ["y", "z"]
+[parameters]
+m = { prior = "uniform", lower = 0, upper = 3 }
+s = { prior = "lognormal", meanlog = -2, sdlog = 2 }
+v = { prior = "lognormal", meanlog = -2, sdlog = 2 }
+[noise]
+y = { family = "normal", sd = "s" }
+z = { family = "normal", sd = "v" }
+[data]
+time = TIME
+y = ONE
+z = OTHER
+'''
+
+
+def test_two_modes_with_scales_far_apart() -> None:
+    """Either y is exact and z far off, or the reverse, as likely by symmetry; log Z by quadrature."""
+    n = 15
+    apart = (0.02 * np.random.default_rng(1).standard_normal(n)).round(4)
+    one, other = 1 + apart, 2 - apart
+    text = TWO_SCALES.replace("TIME", str(list(range(n)))).replace("ONE", str(one.tolist()))
+    data = sample(loads(text.replace("OTHER", str(other.tolist()))), seed=1, draws=2000, progress=False)
+    assert data.attrs["sampler"] == "collapsed"
+    below = data.posterior["m"].values < 1.5
+    ess = float(arviz.ess(below.astype(float), method="mean"))
+    assert abs(below.mean() - 0.5) < 5 * 0.5 / np.sqrt(ess)
+    m, u = np.linspace(0, 3, 6001), np.linspace(-9, 4, 1000)
+
+    def integral(y: np.ndarray) -> np.ndarray:
+        squares = np.sum((y - m[:, None]) ** 2, axis=1)[:, None]
+        log_density = -0.5 * squares * np.exp(-2 * u) - n * u + stats.norm(-2, 2).logpdf(u)
+        return np.log(np.exp(log_density).sum(axis=1) * (u[1] - u[0])) - n / 2 * np.log(2 * np.pi)
+
+    exact = np.log(np.exp(integral(one) + integral(other)).sum() * (m[1] - m[0]) / 3)
+    found = json.loads(data.attrs["findings"])
+    assert abs(found["log_evidence"] - exact) < 5 * found["log_evidence_error"] + 1e-3
+
+
+def test_a_prior_that_is_flat_in_the_scale() -> None:
+    """Newton's method starts far off for many draws; estimates must not be too noisy for a chain to move."""
+    text = DECAY.replace("sd = 0.2", "sd = 's'").replace(
+        "[noise]", "s = { prior = 'uniform', lower = 0, upper = 3, coordinate = 'identity' }\n[noise]"
+    )
+    data = sample(loads(text), seed=5, draws=3000, progress=False)
+    assert data.attrs["sampler"] == "collapsed"
+    assert float(arviz.ess(data.posterior["s"].values)) > 3000
+    assert json.loads(data.attrs["findings"])["longest_stay"] < 60
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_nothing_but_noise_parameters(seed: int) -> None:
+    """No combination is left to propose; means by quadrature."""
+    text = DECAY.replace("-k*x", "-0.6*x").replace("x(0) = a", "x(0) = 2.1").replace('half_life = "0.693147/k"', "")
+    start, end = text.index("k = {"), text.index("[noise]")
+    text = text[:start] + "s = { prior = 'lognormal', meanlog = -3, sdlog = 2 }\n" + text[end:]
+    text = text.replace("sd = 0.2", "sd = 's', relative = 'w'").replace(
+        "[noise]", "w = { prior = 'lognormal', meanlog = -3, sdlog = 2 }\n[noise]"
+    )
+    data = sample(loads(text), seed=seed, draws=2000, progress=False)
+    (entry,) = loads(text).experiments[0].observations
+    m = 2.1 * np.exp(-0.6 * entry.times)
+    u = np.linspace(-13, 4, 700)
+    variance = np.exp(2 * u)[:, None, None] + np.exp(2 * u)[None, :, None] * m**2
+    log_density = np.sum(-0.5 * (entry.values - m) ** 2 / variance - 0.5 * np.log(variance), axis=2)
+    density = np.exp(log_density) * stats.norm(-3, 2).pdf(u)[:, None] * stats.norm(-3, 2).pdf(u)
+    share = density.sum(axis=1) / density.sum()
+    draws = np.log(data.posterior["s"].values)
+    mean = float(share @ u)
+    spread = np.sqrt(float(share @ u**2) - mean**2)
+    assert abs(draws.mean() - mean) < 5 * spread / np.sqrt(float(arviz.ess(draws, method="mean")))
 
 
 # --- whole runs ---

@@ -93,7 +93,7 @@ class Sloped(Known):
 
 
 class Noisy(Known):
-    """With a likelihood of an output m(theta) and of noise parameters, which all observations have."""
+    """With a likelihood of outputs m(theta) (n, outputs) and of noise parameters, which all observations have."""
 
     def __init__(
         self,
@@ -110,11 +110,11 @@ class Noisy(Known):
     def trajectories(self, theta: Array) -> Trajectories:
         self.evaluations += len(theta)
         none = np.zeros(len(theta), int)
-        return Trajectories((self.output(theta)[:, None, None],), none + 1, none)
+        return Trajectories((self.output(theta)[:, None],), none + 1, none)
 
     def log_likelihood_along(self, found: Trajectories, theta: Array) -> Array:
-        m = found.outputs[0].ravel()
-        return self.log_density_given(np.repeat(m, len(theta) // len(m)), theta)
+        m = found.outputs[0][:, 0]
+        return self.log_density_given(np.repeat(m, len(theta) // len(m), axis=0), theta)
 
 
 class Case(NamedTuple):
@@ -218,10 +218,34 @@ def product_of_four() -> Case:
     """a*b*c*d and a noise parameter: fibres of dimension 3."""
     priors = {name: uniform(0.3, 1.5, "log") for name in "abcd"} | {"s": Prior("lognormal", meanlog=-0.5, sdlog=0.4)}
     fibre = Fibre(["a*b*c*d", "s"], priors)
-    posterior = Noisy(
-        fibre, lambda t: t[:, :4].prod(axis=1), lambda m, t: bell(m, 0.7, t[:, 4]) - np.log(1 + t[:, 4]), ("s",)
+    return _noisy(
+        fibre, lambda t: t[:, :4].prod(axis=1, keepdims=True), lambda m, s: bell(m[:, 0], 0.7, s) - np.log(1 + s)
     )
+
+
+def _noisy(fibre: Fibre, output: Callable[[Array], Array], log_density: Callable[[Array, Array], Array]) -> Case:
+    """With one noise parameter s, with which the likelihood is at most one."""
+    at = fibre.names.index("s")
+    posterior = Noisy(fibre, output, lambda m, t: log_density(m, t[:, at]), ("s",))
     return Case(posterior, by_rejection(posterior))
+
+
+def sum_product_and_noise() -> Case:
+    """a + b with a*b, whose roots meet, and a noise parameter between them."""
+    priors = {"s": Prior("halfnormal", sd=0.6), "a": uniform(0.0, 1.0), "b": uniform(0.0, 1.5, "logit")}
+    return _noisy(
+        Fibre(["a + b", "s", "a*b"], priors),
+        lambda t: np.column_stack([t[:, 1] + t[:, 2], t[:, 1] * t[:, 2]]),
+        lambda m, s: bell(m[:, 0], 1.2, s) + bell(m[:, 1], 0.3, 0.5 * s) - np.log(1 + s),
+    )
+
+
+def labelled_with_noise() -> Case:
+    """(xy)^2 and (xy)^3, one of which labels branches, and a noise parameter."""
+    priors = {"x": uniform(-1.0, 1.5), "s": Prior("lognormal", meanlog=-0.7, sdlog=0.5), "y": uniform(-1.5, 1.0)}
+    fibre = Fibre(["x^2*y^2", "s", "x^3*y^3"], priors)
+    assert fibre.combinations.labels
+    return _noisy(fibre, lambda t: t[:, :1] * t[:, 2:], lambda m, s: bell(m[:, 0], 0.4, s) - np.log(1 + s))
 
 
 def two_scales() -> Case:
@@ -230,10 +254,10 @@ def two_scales() -> Case:
     fibre = Fibre(["x*y", "s", "w"], priors | {"w": uniform(0.0, 0.6, "identity")})
 
     def log_density(m: Array, t: Array) -> Array:
-        variance = t[:, 0] ** 2 + (t[:, 3] * m) ** 2
-        return -0.5 * (m - 2.5) ** 2 / variance - 0.5 * np.log(1 + variance)
+        variance = t[:, 0] ** 2 + (t[:, 3] * m[:, 0]) ** 2
+        return -0.5 * (m[:, 0] - 2.5) ** 2 / variance - 0.5 * np.log(1 + variance)
 
-    posterior = Noisy(fibre, lambda t: t[:, 1] * t[:, 2], log_density, ("s", "w"))
+    posterior = Noisy(fibre, lambda t: t[:, 1:2] * t[:, 2:3], log_density, ("s", "w"))
     return Case(posterior, by_rejection(posterior))
 
 
@@ -286,5 +310,7 @@ CASES: dict[str, Callable[[], Case]] = {
     "product of four": product_of_four,
     "two curves": two_curves,
     "two scales": two_scales,
+    "sum, product and noise": sum_product_and_noise,
+    "labelled with noise": labelled_with_noise,
     "si": si,
 }

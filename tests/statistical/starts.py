@@ -70,10 +70,11 @@ def scattered(scatter: Scatter, theta, rng) -> Scattered:
         centre, factor = scatter.law(scatter.posterior.trajectories(theta), theta)
         apart = (u - scatter.start) / scatter.scale - centre
         own = stats.t(4).cdf(np.einsum("nba,nb->na", factor, apart) / WIDER)
-    chosen = rng.integers(scatter.number, size=n)
-    points = np.stack([shifted(scatter.base, shift) for shift in own - scatter.base[chosen]])
+    chosen = rng.integers(scatter.number, size=(n, len(scatter.groups)))[:, scatter._group_of]
+    points = np.stack([shifted(scatter.base, shift) for shift in own - scatter.base[chosen, np.arange(k)]])
     found, _, _ = scatter.integrate(theta, points)
-    np.testing.assert_allclose(found.values[np.arange(n), chosen], theta[:, scatter.columns], rtol=1e-6)
+    there = found.values[np.arange(n)[:, None], chosen, np.arange(k)]
+    np.testing.assert_allclose(there, theta[:, scatter.columns], rtol=1e-6)
     return found
 
 

@@ -119,8 +119,10 @@ def test_local_steps_are_exact(name: str, monkeypatch: pytest.MonkeyPatch) -> No
     assert min(p_values(name, monkeypatch, aux=2, local=True)) > LEVEL
 
 
-@pytest.mark.parametrize("scatter_points", [1, 4])
-@pytest.mark.parametrize("name", ["product of four", "two scales"])
+@pytest.mark.parametrize(
+    ("name", "scatter_points"),
+    [("product of four", 1), ("two scales", 4), ("sum, product and noise", 4), ("labelled with noise", 1)],
+)
 def test_integrating_noise_parameters_is_exact(name: str, scatter_points: int, monkeypatch: pytest.MonkeyPatch) -> None:
     for local in (False, True):
         assert min(p_values(name, monkeypatch, aux=2, scatter_points=scatter_points, local=local)) > LEVEL
@@ -131,7 +133,7 @@ def test_weights_of_noise_parameters_must_be_right(error: str, monkeypatch: pyte
     """Without the density they are drawn from, or without the prior's, the sampler is wrong, and that is seen."""
     if error == "density":
         right = scatter._points
-        monkeypatch.setattr(scatter, "_points", lambda *given: (right(*given)[0], np.zeros(given[2].shape[:2])))
+        monkeypatch.setattr(scatter, "_points", lambda *given: (right(*given)[0], 0 * right(*given)[1]))
     else:
         monkeypatch.setattr(scatter, "log_prior", lambda s, table: np.zeros(len(s)))
     assert min(p_values("two scales", monkeypatch, n=4000, aux=2, scatter_points=4)) < LEVEL

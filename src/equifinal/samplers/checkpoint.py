@@ -19,7 +19,7 @@ import numpy as np
 from equifinal.errors import SamplingError
 from equifinal.io.files import replace_file
 
-FORMAT = 3
+FORMAT = 4
 
 
 @dataclass(frozen=True, eq=False)

@@ -133,8 +133,8 @@ def init(
         stood=np.zeros((chains, 2), np.int64),
         k_hat=np.full(chains, plan.quality.k_hat),
     )
-    middle = np.full((chains, 1), 0.5)
-    here = drawn_from(target, state.points(), np.zeros((chains, 1), np.int64), middle, middle)
+    middle = np.full((chains, 1, len(plan.scatter.groups)), 0.5)
+    here = drawn_from(target, state.points(), np.zeros((chains, 1), np.int64), middle[..., 0], middle)
     return state._replace(
         position=here.position[:, 0], log_prior=here.log_prior[:, 0], log_likelihood=here.log_likelihood[:, 0]
     )

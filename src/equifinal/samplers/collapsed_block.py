@@ -112,7 +112,7 @@ class Randoms(NamedTuple):
 
     h: Array  # proposals
     normals: Array  # for local steps
-    uniforms: Array  # for accepting, for theta, for noise parameters, and for the length of a local step
+    uniforms: Array  # for accepting, for theta, for the length of a local step, and for groups of noise parameters
     behind: Numbers  # estimates
 
 
@@ -122,7 +122,7 @@ def randoms(state: State, target: Target, batch: int, first: int, last: int) -> 
     for key, mixture in zip(state.key, state.mixtures, strict=True):
         rng = np.random.default_rng([int(key), batch])
         own = mixture.numbers(rng, state.batch_length)
-        uniforms = rng.random((state.batch_length, 4))
+        uniforms = rng.random((state.batch_length, 3 + len(target.scatter.groups)))
         behind.append([part[first:last] for part in target.numbers(rng, state.batch_length)])
         h = mixture.from_numbers(*(part[first:last] for part in own))
         drawn.append((h, own[2][first:last], uniforms[first:last]))
@@ -204,7 +204,7 @@ class Batch:
         """A local step of iteration t from candidates ``at``, which are changed; accepted by t(x) = w q(x)."""
         here = self.h[self.rows, at]
         uniforms = self.drawn.uniforms[:, t]
-        lengths = 2.38 / math.sqrt(max(1, here.shape[1])) * SHORTEST ** uniforms[:, 3]
+        lengths = 2.38 / math.sqrt(max(1, here.shape[1])) * SHORTEST ** uniforms[:, 2]
         moves = np.sum(self.state.local * self.drawn.normals[:, t, None, :], axis=2)
         there = here + lengths[:, None] * moves
         self._fill(np.array([t]), there[:, None])
@@ -220,7 +220,7 @@ class Batch:
         """What the iterations gave, theta drawn from the points of each."""
         uniforms = self.drawn.uniforms
         return Block(
-            *drawn_from(self.target, self.points, self.source, uniforms[..., 1], uniforms[..., 2]),
+            *drawn_from(self.target, self.points, self.source, uniforms[..., 1], uniforms[..., 3:]),
             self.acceptance,
             self.source == np.arange(1, self.length + 1),
             self.solves,
@@ -233,13 +233,16 @@ def drawn_from(target: Target, points: Points, source: NDArray[np.int64], for_ro
     """theta, chosen by uniforms from the points of the candidate at which each iteration ended."""
     rows = np.arange(len(source))[:, None]
     theta = points.theta[rows, source, _chosen(points.log_weight, source, for_root)]
-    own = _chosen(points.scatter_log_weight, source, for_scatter)
-    theta[..., target.scatter.columns] = points.scatter[rows, source, own]
+    log_likelihood = np.zeros(source.shape)
+    for g, group in enumerate(target.scatter.groups):
+        weight = np.ascontiguousarray(points.scatter_log_weight[:, :, g])
+        own = _chosen(weight, source, np.ascontiguousarray(for_scatter[..., g]))
+        theta[..., target.scatter.columns[group]] = points.scatter[rows, source, own][..., group]
+        log_likelihood += points.scatter_log_likelihood[rows, source, g, own]
     fibre, d = target.fibre, theta.shape[2]
     position = fibre.to_coordinates(theta.reshape(-1, d))
     there, log_slope = to_theta(position, fibre.table)
     prior = log_prior(there, fibre.table) + log_slope
-    log_likelihood = points.scatter_log_likelihood[rows, source, own]
     return Drawn(position.reshape(theta.shape), prior.reshape(source.shape), log_likelihood)
 
 

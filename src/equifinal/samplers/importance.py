@@ -32,7 +32,7 @@ class Importance:
     def __init__(self, explored: Explored, modes: Modes):
         self.explored, self.modes, self.rng = explored, modes, explored.rng
         self.floor = min(modes.covariance, key=lambda s: np.linalg.slogdet(s)[1])  # of the narrowest mode
-        self.mixture = _laplace(modes)
+        self.mixture = laplace(modes)
         self.quality: Quality = NONE
         self.proposals: list[Mixture] = []
         self.sizes: list[int] = []
@@ -91,7 +91,7 @@ class Importance:
         several = len(self.modes.h) > 1  # then the whole is no measure for a part
         floor = 1e-3 * (self.floor if several else covariance) + 1e-6 * np.diag(np.diag(self.floor))
         factor = np.linalg.cholesky(covariance + floor)
-        starts = [_laplace(self.modes)._replace(df=np.full(len(self.modes.h), DF))] if several else []
+        starts = [laplace(self.modes)._replace(df=np.full(len(self.modes.h), DF))] if several else []
         for k in (1, 2, 2, 3, 3, 4, 4):
             starts.append(mixtures.equal(x[self.rng.choice(len(x), k, p=weights)], factor))
         best: tuple[float, Mixture] | None = None
@@ -105,7 +105,7 @@ class Importance:
         return best[1]
 
 
-def _laplace(modes: Modes) -> Mixture:
+def laplace(modes: Modes) -> Mixture:
     """A t law at each mode, shared by the modes' Gaussian volumes."""
     factor = np.linalg.cholesky(modes.covariance)
     log_volume = modes.log_density + np.log(np.diagonal(factor, axis1=1, axis2=2)).sum(axis=1)

@@ -19,18 +19,19 @@ from equifinal.fibre import Fibre
 from equifinal.posterior import Posterior
 from equifinal.samplers import quality, walkers
 from equifinal.samplers.combination_coordinates import combination_coordinates
-from equifinal.samplers.importance import Importance
+from equifinal.samplers.importance import Importance, laplace
 from equifinal.samplers.law import Moments
 from equifinal.samplers.mixture import Mixture
 from equifinal.samplers.modes import Modes, find_modes, find_more_modes, news, on_the_way, unfolded
 from equifinal.samplers.quality import Quality
-from equifinal.samplers.scatter import Scatter, apart, fitted
+from equifinal.samplers.scatter import Scatter, apart, fitted, nothing
 from equifinal.samplers.target import Explored, Target, Tool
 from equifinal.samplers.tempered import NUMBER
 
 Array = NDArray[np.float64]
 
 LITTLE_NOISE, TOO_NOISY = 0.02, 2.0  # variance of log hat p_C: good enough, and not usable
+DRAWN = 64  # trajectories at which the integrals over noise parameters are tried
 
 
 class Plan(NamedTuple):
@@ -99,7 +100,7 @@ def prepare(
     start, weights = search.weighted()
     q = start.shape[1]
     local: NDArray[Any] = np.zeros((q, q))
-    if not passes and noise <= TOO_NOISY:
+    if not passes and noise <= TOO_NOISY and q:
         around = on_the_way(posterior, rng, walkers.NUMBER, modes.log_density[0])
         solves, failures = solves + around.solves, failures + around.failures
         x = explored.coordinates.at(around.position)
@@ -133,13 +134,36 @@ def _explored(
     """The target around modes, and the noise of its estimates."""
     moments = _moments_at(modes, fibre)
     tool, noise = _enough_points(modes, tools, fibre, moments, rng)
+    plain = Explored(Target(posterior, fibre, tool, nothing(posterior)), moments, rng)
     parameters = apart(posterior, fibre)
+    if not parameters or noise > TOO_NOISY:
+        return plain, noise
     own = [fibre.combinations.independent.index(Name(name)) for name in parameters]
     width = np.sqrt(np.diag(modes.covariance[0])[own])
-    scatter = fitted(posterior, parameters, modes.position[0], width, LITTLE_NOISE, rng)
+    start = modes.position[0][[fibre.names.index(name) for name in parameters]]
+    theta = _some_theta(plain, modes)
+    found = posterior.trajectories(theta)
+    scatter = fitted(posterior, parameters, start, width, found, theta, LITTLE_NOISE, rng)
     explored = Explored(Target(posterior, fibre, tool, scatter), moments, rng)
-    explored.solves += len(posterior.arms) if parameters else 0
+    explored.solves += plain.solves + int(found.solves.sum())
+    explored.failures += plain.failures + int(found.failures.sum())
     return explored, noise
+
+
+def _some_theta(explored: Explored, modes: Modes) -> Array:
+    """The modes, and some draws of the posterior more or less, by one small round of importance sampling."""
+    law = laplace(unfolded(explored.target.posterior, explored.coordinates, modes))
+    x = law.sample(explored.rng, DRAWN)
+    made = explored.estimates(x)
+    with np.errstate(invalid="ignore"):
+        log_weight = made.log_target - explored.log_density(law, x)
+    weights = np.exp(log_weight - np.max(log_weight, initial=-1e300, where=np.isfinite(log_weight)))
+    weights = np.where(np.isfinite(weights), weights, 0.0)
+    theta = explored.target.fibre.to_theta(modes.position)
+    if weights.sum() > 0:
+        chosen = explored.rng.choice(DRAWN, DRAWN, p=weights / weights.sum())
+        theta = np.concatenate([theta, made.chosen[chosen]])
+    return theta
 
 
 def _moments_at(modes: Modes, fibre: Fibre) -> Moments:

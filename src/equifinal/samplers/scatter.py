@@ -9,10 +9,15 @@ and a point s_j chosen with probability proportional to its weight stands for s 
 `estimator` integrates theta along a fibre, from which it differs in that the weights need m first. The number of
 dimensions that a proposal has to get right goes down by as many as there are such parameters.
 
-The law g belongs to m. It is centred where L(m, s) p(s) is highest, found by Newton steps from a point that is the same
-for all m, and as wide as the curvature there says. In the axes of that curvature its coordinates are independent
+Parameters that no observation has in common are independent given m. So they fall into groups, each with points of its
+own, and l is a product: with f = L p and z the centre of the law,
+
+    l = f(z) prod over groups a of integral of f(s_a, z elsewhere)/f(z) ds_a.
+
+The law g belongs to m. It is centred where L(m, s) p(s) is highest, found by Newton's method from a point that is the
+same for all m, and as wide as the curvature there says. In the axes of that curvature its coordinates are independent
 Student t with 4 degrees of freedom, whose quantiles have a closed form (Shaw 2006, Journal of Computational Finance 9).
-Points are a randomly shifted lattice. All this is in sampling coordinates u of s.
+Points are randomly shifted lattices. All this is in sampling coordinates u of s.
 """
 
 from __future__ import annotations
@@ -36,18 +41,21 @@ Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 POINTS = (4, 8, 16, 32)  # numbers of points that are tried
-TRIALS = 100  # estimates at one trajectory, to see how noisy they are
-STEPS, LONGEST = 3, 2.0  # Newton steps, and their greatest length in each coordinate
-DIFFERENCE = 0.1  # for derivatives; this and the others in units of the posterior's width
+TRIALS = 32  # estimates for each of some trajectories, to see how noisy they are
+HIGHEST = 3.0  # estimate beside the mean of all: one that is too high holds a chain for long
+STEPS = 60  # of Newton's method, at the most
+CLOSE = 0.1  # a step, in standard deviations, that is taken for the last
+RADIUS = 2.0  # of a first step; this and what follows in units of the posterior's width
+DIFFERENCE = 0.1  # for derivatives
 LEAST_CURVATURE = 0.05
 WIDER = 1.1  # than the curvature says: a law should have the heavier tails
 
 
 class Scattered(NamedTuple):
-    """Points s_j (n, M, k) for n trajectories, the log of their weights (n, M), and log L at each.
+    """M points of the noise parameters (n, M, k) for n trajectories; for each group, the log of their weights
+    (n, groups, M), which sum up to factors of l(c); and what they add to log L.
 
-    The weights of one trajectory sum up to the estimate of l(c). Without noise parameters there is one point, whose
-    weight is L.
+    Without noise parameters there is one group with one point, whose weight is L.
     """
 
     values: Array
@@ -56,7 +64,13 @@ class Scattered(NamedTuple):
 
     @property
     def log_mean(self) -> Array:
-        return log_sums(self.log_weight)
+        """log of the estimate of l(c)."""
+        n, groups, number = self.log_weight.shape
+        found = log_sums(self.log_weight.reshape(n * groups, number)).reshape(n, groups)
+        total = found[:, 0].copy()
+        for part in found.T[1:]:
+            total += part
+        return total
 
 
 class Scatter:
@@ -65,7 +79,7 @@ class Scatter:
     Parameters
     ----------
     start
-        u (k,) from which the Newton steps go.
+        u (k,) from which Newton's method goes.
     scale
         (k,) how wide the posterior of u is, more or less.
     number
@@ -75,20 +89,27 @@ class Scatter:
     ----------
     columns
         Where the noise parameters are in theta.
+    groups
+        Which of them (indices) belong together.
     log_prior_at_start
         log density of u there.
     """
 
     def __init__(self, posterior: Posterior, parameters: tuple[str, ...], start: Array, scale: Array, number: int):
         self.posterior, self.parameters, self.start, self.scale = posterior, parameters, start, scale
+        k = len(parameters)
         self.number = number if parameters else 1
         self.columns = np.array([posterior.parameters.index(name) for name in parameters], np.int64)
-        self.base = lattice(self.number, len(parameters))
-        self._table = np.ascontiguousarray(posterior.table[self.columns])
-        self.log_prior_at_start = float(self._log_prior(start[None])[1][0])
         self._pairs = _pairs(posterior, parameters) if parameters else np.empty((0, 2), np.int64)
-        self._stencil = _stencil(len(parameters), self._pairs)
+        self.groups = _groups(k, self._pairs)
+        self._group_of = np.zeros(k, np.int64)
+        self.base = np.empty((self.number, k))
+        for g, own in enumerate(self.groups):
+            self._group_of[own], self.base[:, own] = g, lattice(self.number, len(own))
+        self._table = np.ascontiguousarray(posterior.table[self.columns])
+        self._stencil = _stencil(k, self._pairs)
         self._bounds = self._support() if parameters else np.empty((2, 0))
+        self.log_prior_at_start = float(self._log_prior(start[None])[1][0])
 
     def uniforms(self, rng: np.random.Generator, number: int) -> Array:
         """(number, M, k), for as many estimates."""
@@ -96,40 +117,69 @@ class Scatter:
 
     def integrate(self, theta: Array, uniforms: Array) -> tuple[Scattered, Integers, Integers]:
         """Over the noise parameters, whatever they are in theta (n, d); with solves and failures."""
-        n = len(theta)
         if not self.parameters:
             values, solves, failures = self.posterior.log_likelihood(theta)
-            return Scattered(np.empty((n, 1, 0)), values[:, None], values[:, None].copy()), solves, failures
+            weight = values[:, None, None]
+            return Scattered(np.empty((len(theta), 1, 0)), weight, weight.copy()), solves, failures
         found = self.posterior.trajectories(theta)
         return self.along(found, theta, uniforms), found.solves, found.failures
 
     def along(self, found: Trajectories, theta: Array, uniforms: Array) -> Scattered:
         """The same where trajectories are known."""
-        number = uniforms.shape[1]
+        n, number, k = uniforms.shape
+        groups = len(self.groups)
         centre, factor = self.law(found, theta)
-        z, log_g = _points(centre, factor, uniforms, WIDER)
-        values, log_likelihood, prior = self._evaluated(found, theta, z)
+        z, log_g = _points(centre, factor, uniforms, self._group_of, groups)
+        everywhere = np.repeat(centre[:, None], groups * number, axis=1)
+        for g, own in enumerate(self.groups):
+            everywhere[:, g * number : (g + 1) * number, own] = z[:, :, own]
+        made = self._evaluated(found, theta, everywhere)
+        log_likelihood, prior = (part.reshape(n, groups, number) for part in made)
         with np.errstate(invalid="ignore"):
-            log_weight = log_likelihood + prior - log_g + float(np.sum(np.log(self.scale))) - math.log(number)
+            if groups > 1:
+                at_centre = self._evaluated(found, theta, centre[:, None])
+                log_likelihood[:, 1:] -= at_centre[0][:, :, None]
+                prior[:, 1:] -= at_centre[1][:, :, None]
+            log_weight = log_likelihood + prior - log_g - math.log(number)
+        log_weight[:, 0] += float(np.sum(np.log(self.scale)))
+        values = to_theta((self.start + self.scale * z).reshape(-1, k), self._table)[0].reshape(z.shape)
         return Scattered(values, np.where(np.isfinite(log_weight), log_weight, -np.inf), log_likelihood)
 
     def law(self, found: Trajectories, theta: Array) -> tuple[Array, Array]:
-        """Centres (n, k) in units of scale around start, and Cholesky factors (n, k, k) of the curvature there."""
+        """Centres (n, k) in units of scale around start, and Cholesky factors (n, k, k) of the curvature there.
+
+        A step that leads downhill is taken again, shorter. What is found for a trajectory does not depend on others.
+        """
         z = np.zeros((len(theta), len(self.parameters)))
+        value, gradient, factor = self._expanded(found, theta, z)
+        radius, active = np.full(len(theta), RADIUS), np.arange(len(theta))
         for _ in range(STEPS):
-            _, log_likelihood, prior = self._evaluated(found, theta, z[:, None] + self._stencil)
-            gradient, factor = _expanded(log_likelihood + prior, self._pairs, z.shape[1])
-            z = np.clip(z + _newton(gradient, factor), *self._bounds)
+            there = np.clip(z[active] + _newton(gradient[active], factor[active], radius[active]), *self._bounds)
+            going = _lengths(factor[active], there - z[active]) > CLOSE
+            z[active[~going]] = there[~going]
+            active, there = active[going], there[going]
+            if not active.size:
+                break
+            now = self._expanded(_some(found, active), theta[active], there)
+            better = now[0] >= value[active]
+            radius[active] = np.where(better, 4.0 * radius[active], 0.25 * np.abs(there - z[active]).max(axis=1))
+            moved = active[better]
+            z[moved], value[moved], gradient[moved], factor[moved] = there[better], *(part[better] for part in now)
         return z, factor
 
-    def _evaluated(self, found: Trajectories, theta: Array, z: Array) -> tuple[Array, Array, Array]:
-        """Values of s (n, m, k), log L and log density of u at points z (n, m, k)."""
+    def _expanded(self, found: Trajectories, theta: Array, z: Array) -> tuple[Array, Array, Array]:
+        """log L p at points z (n, k), its gradient, and factors of minus its curvature."""
+        log_likelihood, prior = self._evaluated(found, theta, z[:, None] + self._stencil)
+        values = log_likelihood + prior
+        return values[:, 0], *_expanded(values, self._pairs, z.shape[1])
+
+    def _evaluated(self, found: Trajectories, theta: Array, z: Array) -> tuple[Array, Array]:
+        """log L and log density of u at points z (n, m, k)."""
         n, m, k = z.shape
         s, prior = self._log_prior(np.ascontiguousarray(self.start + self.scale * z).reshape(-1, k))
         rows = np.repeat(theta, m, axis=0)
         rows[:, self.columns] = s
-        log_likelihood = self.posterior.log_likelihood_along(found, rows)
-        return s.reshape(z.shape), log_likelihood.reshape(n, m), prior.reshape(n, m)
+        return self.posterior.log_likelihood_along(found, rows).reshape(n, m), prior.reshape(n, m)
 
     def _log_prior(self, u: Array) -> tuple[Array, Array]:
         s, log_slope = to_theta(u, self._table)
@@ -159,25 +209,34 @@ def apart(posterior: Posterior, fibre: Fibre) -> tuple[str, ...]:
 
 
 def fitted(
-    posterior: Posterior, parameters: tuple[str, ...], u: Array, scale: Array, good: float, rng: np.random.Generator
+    posterior: Posterior,
+    parameters: tuple[str, ...],
+    start: Array,
+    scale: Array,
+    found: Trajectories,
+    theta: Array,
+    good: float,
+    rng: np.random.Generator,
 ) -> Scatter:
-    """For what is around a mode u (d,), with parameters that are so wide there; nothing where it would be too noisy.
+    """For trajectories such as these, those of theta; nothing where it would be too noisy.
 
-    As few points are taken as make the variance of log l less than ``good``.
+    As few points are taken as make the relative variance of l less than ``good``, and no estimate far too high.
     """
-    if not parameters:
-        return nothing(posterior)
-    start = u[[posterior.parameters.index(name) for name in parameters]]
-    theta = posterior.to_theta(u)
-    once = posterior.trajectories(theta)
-    outputs = tuple(np.repeat(part, TRIALS, axis=0) for part in once.outputs)
-    found = Trajectories(outputs, np.repeat(once.solves, TRIALS), np.repeat(once.failures, TRIALS))
+    n = len(theta)
+    repeated = _some(found, np.repeat(np.arange(n), TRIALS))
     for number in POINTS:
         made = Scatter(posterior, parameters, start, scale, number)
-        log_l = made.along(found, np.repeat(theta, TRIALS, axis=0), made.uniforms(rng, TRIALS)).log_mean
-        if np.isfinite(log_l).all() and np.var(log_l) < good:
+        points = made.uniforms(rng, n * TRIALS)
+        log_l = made.along(repeated, np.repeat(theta, TRIALS, axis=0), points).log_mean.reshape(n, TRIALS)
+        with np.errstate(invalid="ignore"):
+            ratio = np.exp(log_l - log_sums(log_l)[:, None]) * TRIALS
+        if np.isfinite(ratio).all() and np.var(ratio) < good and ratio.max() < HIGHEST:
             return made
     return nothing(posterior)
+
+
+def _some(found: Trajectories, at: Integers) -> Trajectories:
+    return Trajectories(tuple(part[at] for part in found.outputs), found.solves[at], found.failures[at])
 
 
 def _pairs(posterior: Posterior, parameters: tuple[str, ...]) -> Integers:
@@ -188,6 +247,15 @@ def _pairs(posterior: Posterior, parameters: tuple[str, ...]) -> Integers:
             own = sorted({parameters.index(name) for name in entry.noise.parameters if name in parameters})
             found.update(combinations(own, 2))
     return np.array(sorted(found), np.int64).reshape(-1, 2)
+
+
+def _groups(k: int, pairs: Integers) -> list[Integers]:
+    """Indices that pairs connect; one group without any if there are none."""
+    label = np.arange(k)
+    for _ in range(k):
+        for a, b in pairs:
+            label[[a, b]] = min(label[a], label[b])
+    return [np.flatnonzero(label == g) for g in np.unique(label)] or [np.empty(0, np.int64)]
 
 
 def _stencil(k: int, pairs: Integers) -> Array:
@@ -252,8 +320,8 @@ def _factorise(matrix):
 
 
 @compiled
-def _newton(gradient, factor):
-    """Steps H^-1 g, none of their coordinates longer than `LONGEST`."""
+def _newton(gradient, factor, radius):
+    """Steps H^-1 g, none of their coordinates longer than the radius."""
     n, k = gradient.shape
     step = gradient.copy()
     for i in range(n):
@@ -262,9 +330,27 @@ def _newton(gradient, factor):
                 step[i, a] -= factor[i, a, b] * step[i, b]
             step[i, a] /= factor[i, a, a]
         _back(factor[i], step[i])
+        longest = 0.0
         for a in range(k):
-            step[i, a] = min(LONGEST, max(-LONGEST, step[i, a]))
+            longest = max(longest, abs(step[i, a]))
+        if longest > radius[i]:
+            for a in range(k):
+                step[i, a] *= radius[i] / longest
     return step
+
+
+@compiled
+def _lengths(factor, step):
+    """Of steps, in standard deviations of the law: the longest of their coordinates in its axes."""
+    n, k = step.shape
+    found = np.zeros(n)
+    for i in range(n):
+        for a in range(k):
+            total = 0.0
+            for b in range(a, k):
+                total += factor[i, b, a] * step[i, b]
+            found[i] = max(found[i], abs(total))
+    return found
 
 
 @compiled
@@ -278,21 +364,18 @@ def _back(factor, x):
 
 
 @compiled
-def _points(centre, factor, uniforms, wider):
-    """Points z (n, M, k) by uniforms, and the log of their density."""
+def _points(centre, factor, uniforms, group_of, groups):
+    """Points z (n, M, k) by uniforms, and the log of their density in each group (n, groups, M)."""
     n, number, k = uniforms.shape
-    z, log_g = np.empty((n, number, k)), np.empty((n, number))
+    z, log_g = np.empty((n, number, k)), np.zeros((n, groups, number))
     for i in range(n):
-        log_det = 0.0
-        for a in range(k):
-            log_det += math.log(factor[i, a, a] / wider)
         for j in range(number):
-            log_g[i, j] = log_det
             for a in range(k):
                 t = student_4(uniforms[i, j, a])
-                log_g[i, j] += math.log(0.375) - 2.5 * math.log1p(0.25 * t * t)
-                z[i, j, a] = wider * t
-            _back(factor[i], z[i, j])
+                own = math.log(0.375 * factor[i, a, a] / WIDER) - 2.5 * math.log1p(0.25 * t * t)
+                log_g[i, group_of[a], j] += own
+                z[i, j, a] = WIDER * t
+            _back(factor[i], z[i, j])  # groups do not mix: the factor has nothing between them
             for a in range(k):
                 z[i, j, a] += centre[i, a]
     return z, log_g

@@ -81,7 +81,7 @@ class Target:
     ) -> tuple[Scattered, NDArray[np.int64], NDArray[np.int64]]:
         """No solve is spent where nothing is possible."""
         n, number, k = uniforms.shape
-        nowhere = np.full((n, number), -np.inf)
+        nowhere = np.full((n, len(self.scatter.groups), number), -np.inf)
         made = Scattered(np.full((n, number, k), np.nan), nowhere, nowhere.copy())
         solves, failures = np.zeros((2, n), np.int64)
         if possible.any():
@@ -101,14 +101,15 @@ class Explored:
 
     def log_target(self, x: Array) -> Array:
         together = max(1, PIECE // self.target.tool.number)
-        return np.concatenate([self._piece(x[i : i + together]) for i in range(0, len(x), together)])
+        return np.concatenate([self.estimates(x[i : i + together]).log_target for i in range(0, len(x), together)])
 
     def log_density(self, mixture: Mixture, x: Array) -> Array:
         """Of a proposal, with which the target is to be compared."""
         return self.coordinates.log_density(mixture, x)
 
-    def _piece(self, x: Array) -> Array:
+    def estimates(self, x: Array) -> Estimates:
+        """With all that goes with them, for points that are not too many."""
         repeated = Moments(*(np.repeat(part, len(x), axis=0) for part in self.moments))
         made = self.target.estimate(x, self.target.numbers(self.rng, len(x)), repeated)
         self.solves, self.failures = self.solves + int(made.solves.sum()), self.failures + int(made.failures.sum())
-        return made.log_target
+        return made
