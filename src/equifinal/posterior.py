@@ -36,10 +36,10 @@ class Likelihood(NamedTuple):
     failures: NDArray[np.int64]
 
 
-class Trajectories(NamedTuple):
+class Outputs(NamedTuple):
     """Outputs at the times of the data (lanes, times, outputs) of each experiment; solves and failures of each lane."""
 
-    outputs: tuple[Array, ...]
+    values: tuple[Array, ...]
     solves: NDArray[np.int64]
     failures: NDArray[np.int64]
 
@@ -111,20 +111,20 @@ class Posterior:
         theta = _batch(theta)
         if least is not None:
             return self._log_likelihood_from(theta, np.asarray(least, float))
-        found = self.trajectories(theta)
-        return Likelihood(self.log_likelihood_along(found, theta), found.solves, found.failures)
+        found = self.outputs(theta)
+        return Likelihood(self.log_likelihood_of(found, theta), found.solves, found.failures)
 
-    def trajectories(self, theta: Array) -> Trajectories:
+    def outputs(self, theta: Array) -> Outputs:
         """What the models do at each row."""
         theta = _batch(theta)
         made = [arm.outputs(theta) for arm in self.arms]
         failures = np.array([status != 0 for _, status in made]).sum(axis=0, dtype=np.int64)
-        return Trajectories(tuple(outputs for outputs, _ in made), np.full(len(theta), len(self.arms)), failures)
+        return Outputs(tuple(outputs for outputs, _ in made), np.full(len(theta), len(self.arms)), failures)
 
-    def log_likelihood_along(self, found: Trajectories, theta: Array) -> Array:
+    def log_likelihood_of(self, found: Outputs, theta: Array) -> Array:
         """log L of trajectories that are known, with the noise parameters of theta: so many rows for each of them."""
         total = np.zeros(len(theta))
-        for arm, outputs in zip(self.arms, found.outputs, strict=True):
+        for arm, outputs in zip(self.arms, found.values, strict=True):
             total += arm.log_likelihood(outputs, theta, _NOTHING)
         failed = np.repeat(found.failures > 0, len(theta) // max(1, len(found.failures)))
         # NaN or infinity would be a silent hole: what cannot be evaluated has no likelihood

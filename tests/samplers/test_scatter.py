@@ -83,7 +83,7 @@ def at_a_trajectory(family: str, number: int, k: float = 0.6, a: float = 2.1) ->
 def exact(made: Scatter, theta: np.ndarray) -> float:
     """The integral by quadrature in u, in a box that holds nearly all of it."""
     posterior = made.posterior
-    found = posterior.trajectories(theta)
+    found = posterior.outputs(theta)
     low, high = [], []
     for name in made.parameters:
         prior = posterior.problem.priors[name]
@@ -114,7 +114,7 @@ def test_the_estimate_has_no_bias(family: str, number: int) -> None:
     """5 standard errors, 18 comparisons: a false alarm once in 100,000 seeds."""
     made, theta = at_a_trajectory(family, number)
     n = 20_000
-    found = made.posterior.trajectories(np.repeat(theta, n, axis=0))
+    found = made.posterior.outputs(np.repeat(theta, n, axis=0))
     points = made.uniforms(np.random.default_rng(3), n)
     values = np.exp(made.along(found, np.repeat(theta, n, axis=0), points).log_mean) / exact(made, theta)
     assert abs(values.mean() - 1) < 5 * values.std() / np.sqrt(n) + 1e-6
@@ -127,7 +127,7 @@ def test_weights_choose_the_conditional_law() -> None:
     n = 4000
     rng = np.random.default_rng(5)
     found = made.along(
-        made.posterior.trajectories(np.repeat(theta, n, axis=0)), np.repeat(theta, n, axis=0), made.uniforms(rng, n)
+        made.posterior.outputs(np.repeat(theta, n, axis=0)), np.repeat(theta, n, axis=0), made.uniforms(rng, n)
     )
     shares = np.exp(found.log_weight[:, 0] - found.log_mean[:, None])
     draws = np.array([rng.choice(v[:, 0], p=p / p.sum()) for v, p in zip(found.values, shares, strict=True)])
@@ -148,7 +148,7 @@ def test_where_the_law_is() -> None:
     """Far from where the Newton steps begin, as a bad trajectory makes it."""
     made, theta = at_a_trajectory("normal", 8, k=1.5, a=3.5)
     made = Scatter(made.posterior, made.parameters, made.start, np.array([0.3]), 8)
-    found = made.posterior.trajectories(theta)
+    found = made.posterior.outputs(theta)
     centre, factor = made.law(found, theta)
     z = np.linspace(-10, 10, 20_001)
     log_likelihood, prior = made._evaluated(found, theta, z[None, :, None])
@@ -190,7 +190,7 @@ def test_each_experiment_may_have_its_own() -> None:
 def test_what_is_too_noisy_is_left_among_the_combinations(monkeypatch: pytest.MonkeyPatch) -> None:
     posterior = noisy("normal")
     theta = np.array([[0.6, 2.1, 0.2], [0.5, 1.9, 0.2]])
-    u, found = posterior.to_coordinates(theta)[0, 2:], posterior.trajectories(theta)
+    u, found = posterior.to_coordinates(theta)[0, 2:], posterior.outputs(theta)
     rng = np.random.default_rng(1)
     for good, held in ((0.02, ("s",)), (0.0, ())):
         assert fitted(posterior, ("s",), u, np.array([0.3]), found, theta, good, rng).parameters == held

@@ -24,7 +24,7 @@ from equifinal.paper.si_reference import (
     si_log_likelihood,
     si_theta,
 )
-from equifinal.posterior import Evaluation, Likelihood, Trajectories
+from equifinal.posterior import Evaluation, Likelihood, Outputs
 from equifinal.prior import Prior, log_prior, to_theta
 from equifinal.score import Expansion
 
@@ -107,13 +107,13 @@ class Noisy(Known):
         entry = SimpleNamespace(noise=SimpleNamespace(parameters=noise_only))
         self.problem.experiments = (SimpleNamespace(observations=(entry,)),)
 
-    def trajectories(self, theta: Array) -> Trajectories:
+    def outputs(self, theta: Array) -> Outputs:
         self.evaluations += len(theta)
         none = np.zeros(len(theta), int)
-        return Trajectories((self.output(theta)[:, None],), none + 1, none)
+        return Outputs((self.output(theta)[:, None],), none + 1, none)
 
-    def log_likelihood_along(self, found: Trajectories, theta: Array) -> Array:
-        m = found.outputs[0][:, 0]
+    def log_likelihood_of(self, found: Outputs, theta: Array) -> Array:
+        m = found.values[0][:, 0]
         return self.log_density_given(np.repeat(m, len(theta) // len(m), axis=0), theta)
 
 

@@ -67,7 +67,7 @@ def scattered(scatter: Scatter, theta, rng) -> Scattered:
     own = np.empty((n, k))
     if k:
         u = laws.from_theta(np.ascontiguousarray(theta[:, scatter.columns]), scatter._table)
-        centre, factor = scatter.law(scatter.posterior.trajectories(theta), theta)
+        centre, factor = scatter.law(scatter.posterior.outputs(theta), theta)
         apart = (u - scatter.start) / scatter.scale - centre
         own = stats.t(4).cdf(np.einsum("nba,nb->na", factor, apart) / WIDER)
     chosen = rng.integers(scatter.number, size=(n, len(scatter.groups)))[:, scatter._group_of]

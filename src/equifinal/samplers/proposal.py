@@ -142,7 +142,7 @@ def _explored(
     width = np.sqrt(np.diag(modes.covariance[0])[own])
     start = modes.position[0][[fibre.names.index(name) for name in parameters]]
     theta = _some_theta(plain, modes)
-    found = posterior.trajectories(theta)
+    found = posterior.outputs(theta)
     scatter = fitted(posterior, parameters, start, width, found, theta, LITTLE_NOISE, rng)
     explored = Explored(Target(posterior, fibre, tool, scatter), moments, rng)
     explored.solves += plain.solves + int(found.solves.sum())

@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from equifinal.compiled import compiled
 from equifinal.expression import Name, names
 from equifinal.fibre import Fibre
-from equifinal.posterior import Posterior, Trajectories
+from equifinal.posterior import Outputs, Posterior
 from equifinal.prior import from_theta, log_prior, to_theta
 from equifinal.samplers.lattice import lattice, shifted
 from equifinal.samplers.log_sums import log_sums
@@ -121,10 +121,10 @@ class Scatter:
             values, solves, failures = self.posterior.log_likelihood(theta)
             weight = values[:, None, None]
             return Scattered(np.empty((len(theta), 1, 0)), weight, weight.copy()), solves, failures
-        found = self.posterior.trajectories(theta)
+        found = self.posterior.outputs(theta)
         return self.along(found, theta, uniforms), found.solves, found.failures
 
-    def along(self, found: Trajectories, theta: Array, uniforms: Array) -> Scattered:
+    def along(self, found: Outputs, theta: Array, uniforms: Array) -> Scattered:
         """The same where trajectories are known."""
         n, number, k = uniforms.shape
         groups = len(self.groups)
@@ -145,12 +145,12 @@ class Scatter:
         values = to_theta((self.start + self.scale * z).reshape(-1, k), self._table)[0].reshape(z.shape)
         return Scattered(values, np.where(np.isfinite(log_weight), log_weight, -np.inf), log_likelihood)
 
-    def law(self, found: Trajectories, theta: Array) -> tuple[Array, Array]:
+    def law(self, found: Outputs, theta: Array) -> tuple[Array, Array]:
         """Centres (n, k) in units of scale around start, and Cholesky factors (n, k, k) of the curvature there.
 
         A step that leads downhill is taken again, shorter. What is found for a trajectory does not depend on others.
         """
-        z = np.zeros((len(theta), len(self.parameters)))
+        z = np.clip(np.zeros((len(theta), len(self.parameters))), *self._bounds)
         value, gradient, factor = self._expanded(found, theta, z)
         radius, active = np.full(len(theta), RADIUS), np.arange(len(theta))
         for _ in range(STEPS):
@@ -167,19 +167,19 @@ class Scatter:
             z[moved], value[moved], gradient[moved], factor[moved] = there[better], *(part[better] for part in now)
         return z, factor
 
-    def _expanded(self, found: Trajectories, theta: Array, z: Array) -> tuple[Array, Array, Array]:
+    def _expanded(self, found: Outputs, theta: Array, z: Array) -> tuple[Array, Array, Array]:
         """log L p at points z (n, k), its gradient, and factors of minus its curvature."""
         log_likelihood, prior = self._evaluated(found, theta, z[:, None] + self._stencil)
         values = log_likelihood + prior
         return values[:, 0], *_expanded(values, self._pairs, z.shape[1])
 
-    def _evaluated(self, found: Trajectories, theta: Array, z: Array) -> tuple[Array, Array]:
+    def _evaluated(self, found: Outputs, theta: Array, z: Array) -> tuple[Array, Array]:
         """log L and log density of u at points z (n, m, k)."""
         n, m, k = z.shape
         s, prior = self._log_prior(np.ascontiguousarray(self.start + self.scale * z).reshape(-1, k))
         rows = np.repeat(theta, m, axis=0)
         rows[:, self.columns] = s
-        return self.posterior.log_likelihood_along(found, rows).reshape(n, m), prior.reshape(n, m)
+        return self.posterior.log_likelihood_of(found, rows).reshape(n, m), prior.reshape(n, m)
 
     def _log_prior(self, u: Array) -> tuple[Array, Array]:
         s, log_slope = to_theta(u, self._table)
@@ -213,7 +213,7 @@ def fitted(
     parameters: tuple[str, ...],
     start: Array,
     scale: Array,
-    found: Trajectories,
+    found: Outputs,
     theta: Array,
     good: float,
     rng: np.random.Generator,
@@ -235,8 +235,8 @@ def fitted(
     return nothing(posterior)
 
 
-def _some(found: Trajectories, at: Integers) -> Trajectories:
-    return Trajectories(tuple(part[at] for part in found.outputs), found.solves[at], found.failures[at])
+def _some(found: Outputs, at: Integers) -> Outputs:
+    return Outputs(tuple(part[at] for part in found.values), found.solves[at], found.failures[at])
 
 
 def _pairs(posterior: Posterior, parameters: tuple[str, ...]) -> Integers:
