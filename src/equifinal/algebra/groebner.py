@@ -123,9 +123,9 @@ class Basis:
         factor = tuple(map(sub, monomial, self.leads[i]))
         return {tuple(map(add, m, factor)): c for m, c in self.polynomials[i].items()}
 
-    def reduce_together(self, rows: list[Terms], leads: set[Monomial], deadline: Deadline) -> list[Terms]:
-        """Reduce rows by the basis in one matrix; the new leading monomials' rows come back."""
-        seen = set(leads)
+    def add_reducers(self, rows: list[Terms], leads: set[Monomial]) -> set[Monomial]:
+        """Add multiples of elements that reduce the monomials of rows, all but `leads`; say which these are."""
+        seen, reduced = set(leads), set()
         waiting = [m for row in rows for m in row]
         while waiting:
             monomial = waiting.pop()
@@ -135,11 +135,16 @@ class Basis:
             i = self.reducer(monomial)
             if i is not None:
                 row = self.shifted(i, monomial)
-                leads.add(monomial)
+                reduced.add(monomial)
                 rows.append(row)
                 waiting.extend(m for m in row if m not in seen)
                 if len(rows) * len(seen) > MAX_ENTRIES:
                     raise OutOfTime
+        return reduced
+
+    def reduce_together(self, rows: list[Terms], leads: set[Monomial], deadline: Deadline) -> list[Terms]:
+        """Reduce rows by the basis in one matrix; the new leading monomials' rows come back."""
+        leads |= self.add_reducers(rows, leads)
         reduced = echelon(rows, self.prime, self.key, deadline)
         return [row for row in reduced if max(row, key=self.key) not in leads]
 
@@ -192,18 +197,7 @@ def _interreduced(basis: Basis, deadline: Deadline) -> list[Terms]:
     kept = [i for i in range(len(basis.leads)) if basis.alive[i]]
     rows = [basis.polynomials[i] for i in kept]
     leads = {basis.leads[i] for i in kept}
-    seen = set(leads)
-    waiting = [m for row in rows for m in row]
-    while waiting:
-        monomial = waiting.pop()
-        if monomial in seen:
-            continue
-        seen.add(monomial)
-        i = basis.reducer(monomial)
-        if i is not None:
-            row = basis.shifted(i, monomial)
-            rows.append(row)
-            waiting.extend(row)
+    basis.add_reducers(rows, leads)
     reduced = echelon(rows, basis.prime, basis.key, deadline)
     return [row for row in reduced if max(row, key=basis.key) in leads]
 
