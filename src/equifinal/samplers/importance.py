@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equifinal.samplers import mixture as mixtures
+from equifinal.samplers.log_sums import beside_largest
 from equifinal.samplers.mixture import DF, Mixture
 from equifinal.samplers.modes import Modes
 from equifinal.samplers.quality import NONE, Quality, defended, judged, refusal
@@ -23,6 +24,7 @@ Array = NDArray[np.float64]
 
 ROUNDS = (400, 1400, 800)  # draws; the last judge what the others have found
 MORE_ROUNDS = (1300, 2500)  # if these do not suffice
+HIGHEST = 7.0  # weight of a draw beside their mean: a chain would stand there for so long, so another round is worth it
 DUST = 1e-5  # of all weight, not looked at when a mixture is fitted
 
 
@@ -46,14 +48,15 @@ class Importance:
     def passes(self, report: Callable[[str], None] = lambda text: None) -> bool:
         """Rounds until the proposal passes; false if it never does, or if there is nothing around the modes."""
         for size in (*ROUNDS, *MORE_ROUNDS):
+            if self.sizes:
+                self.mixture = self._fitted()
             self.draw(size)
             if self.nowhere:
                 return False
             report(f"proposal {self.quality.in_words}")
-            if len(self.sizes) >= len(ROUNDS) and not refusal(self.quality):
+            if len(self.sizes) >= len(ROUNDS) and not refusal(self.quality) and self._highest() < HIGHEST:
                 return True
-            self.mixture = self._fitted()
-        return False
+        return not refusal(self.quality)
 
     def draw(self, size: int) -> None:
         """A round with the newest mixture, and how well that fits."""
@@ -65,6 +68,12 @@ class Importance:
         self.sizes.append(size)
         self.x, self.log_target = np.concatenate([self.x, x]), np.concatenate([self.log_target, log_target])
 
+    def _highest(self) -> float:
+        """The highest weight that any draw so far has under the newest proposal, beside the mean of that one's own."""
+        with np.errstate(invalid="ignore"):
+            weights = beside_largest(self.log_target - self.explored.log_density(self.proposals[-1], self.x))
+        return float(weights.max() / weights[-self.sizes[-1] :].mean())
+
     def weighted(self) -> tuple[Array, Array]:
         """Draws with weights that none of them dominates."""
         rounds = zip(self.sizes, self.proposals, strict=True)
@@ -72,9 +81,7 @@ class Importance:
             [math.log(n / len(self.x)) + self.explored.log_density(p, self.x) for n, p in rounds]
         )
         with np.errstate(invalid="ignore"):
-            log_weight = self.log_target - log_q
-        log_weight = np.where(np.isfinite(log_weight), log_weight, -np.inf)  # neither a target nor a proposal
-        weights = np.exp(log_weight - log_weight.max())
+            weights = beside_largest(self.log_target - log_q)  # none without a target or a proposal
         weights = np.minimum(weights, math.sqrt(len(weights)) * weights.mean())
         return self.x, weights / weights.sum()
 

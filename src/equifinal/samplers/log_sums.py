@@ -1,12 +1,20 @@
-"""Sums of terms that are known by their logarithms."""
+"""Terms that are known by their logarithms."""
 
 from __future__ import annotations
 
 import math
 
 import numpy as np
+from numpy.typing import NDArray
 
 from equifinal.compiled import compiled
+
+
+def beside_largest(log_terms: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Terms in units of the largest of them; nothing where there is none, as minus infinity less itself."""
+    there = np.isfinite(log_terms)
+    largest = np.max(log_terms, initial=-np.inf, where=there)
+    return np.exp(np.where(there, log_terms, -np.inf) - (largest if there.any() else 0.0))
 
 
 @compiled

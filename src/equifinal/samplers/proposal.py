@@ -21,6 +21,7 @@ from equifinal.samplers import quality, walkers
 from equifinal.samplers.combination_coordinates import combination_coordinates
 from equifinal.samplers.importance import Importance, laplace
 from equifinal.samplers.law import Moments
+from equifinal.samplers.log_sums import beside_largest
 from equifinal.samplers.mixture import Mixture
 from equifinal.samplers.modes import Modes, find_modes, find_more_modes, news, on_the_way, unfolded
 from equifinal.samplers.quality import Quality
@@ -156,9 +157,7 @@ def _some_theta(explored: Explored, modes: Modes) -> Array:
     x = law.sample(explored.rng, DRAWN)
     made = explored.estimates(x)
     with np.errstate(invalid="ignore"):
-        log_weight = made.log_target - explored.log_density(law, x)
-    weights = np.exp(log_weight - np.max(log_weight, initial=-1e300, where=np.isfinite(log_weight)))
-    weights = np.where(np.isfinite(weights), weights, 0.0)
+        weights = beside_largest(made.log_target - explored.log_density(law, x))
     theta = explored.target.fibre.to_theta(modes.position)
     if weights.sum() > 0:
         chosen = explored.rng.choice(DRAWN, DRAWN, p=weights / weights.sum())
