@@ -22,6 +22,7 @@ from equifinal.problem_fibre import fibre_of, sampling_fibre
 from equifinal.result import run_settings, sample
 from equifinal.samplers import auto, collapsed, importance, proposal, quality, walkers
 from equifinal.samplers import run as running
+from equifinal.samplers.log_sums import beside_largest
 from equifinal.samplers.modes import find_modes
 from equifinal.samplers.quality import Quality
 from equifinal.samplers.run import RunSettings, run
@@ -249,6 +250,24 @@ def test_the_gate() -> None:
     assert "tails" in quality.refusal(Quality(0.75, 0.3), last=True)
     assert "acceptance 5%" in quality.refusal(Quality(0.1, 0.05), last=True)
     assert quality.judged(np.full(100, -np.inf)) == quality.NONE
+
+
+def test_more_rounds_where_a_weight_is_too_high(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They may help; if not, what has passed the gate is good enough."""
+    posterior, fibre = Posterior(quick_problem()), sampling_fibre(quick_problem())[0]
+    for highest, rounds in ((importance.HIGHEST, 3), (0.0, 5)):
+        monkeypatch.setattr(importance, "HIGHEST", highest)
+        said: list[str] = []
+        plan = collapsed.prepare(posterior, collapsed.Settings(), fibre, 2, said.append)
+        assert sum("proposal k-hat" in line for line in said) == rounds
+        assert not plan.refusal
+        assert not plan.local.any()
+
+
+def test_weights_without_a_target() -> None:
+    nothing = np.array([-np.inf, np.nan])
+    np.testing.assert_array_equal(beside_largest(nothing), [0.0, 0.0])
+    np.testing.assert_allclose(beside_largest(np.array([-1000.0, np.nan, -1001.0])), [1.0, 0.0, np.exp(-1)])
 
 
 def test_acceptance_is_that_of_an_independence_sampler() -> None:
