@@ -85,7 +85,7 @@ def test_separate_kernels_are_exact(name: str) -> None:
     assert min(p_values(name, "separate", n=REPLICATES.get(name, 40_000))) > RARE
 
 
-@pytest.mark.parametrize("name", CONTINUA)
+@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow) if n == "si" else n for n in CONTINUA])
 def test_the_composite_kernel_is_exact(name: str) -> None:
     assert min(p_values(name, "composite", n=REPLICATES.get(name, 40_000))) > RARE
 
@@ -96,28 +96,28 @@ def test_fixed_transitions_are_exact(name: str, kernel: str) -> None:
     assert min(p_values(name, kernel, transition="paper", normal_sd=0.5, tangent_sd=0.3)) > RARE
 
 
-@pytest.mark.parametrize("name", ["product", "si"])
+@pytest.mark.parametrize("name", ["product", pytest.param("si", marks=pytest.mark.slow)])
 def test_the_force_keeps_it_exact(name: str) -> None:
     assert min(p_values(name, "separate", force=True)) > RARE
 
 
 @pytest.mark.parametrize(
-    ("name", "kernel", "weights"),
+    ("name", "kernel", "n", "weights"),
     [
-        ("product", "separate", Weights(fibre_volume=0.0)),
-        ("si", "separate", Weights(fibre_volume=0.0)),
-        ("product", "separate", Weights(transition_volume=0.0)),
-        ("wiggle", "composite", Weights(first_share=1.0)),
-        ("wiggle", "composite", Weights(first_share=0.0)),
-        ("product", "composite", Weights(first_volume=0.0)),
-        ("product", "composite", Weights(second_volume=0.0)),
-        ("product", "composite", Weights(first_volume=0.0, second_volume=0.0)),
-        ("product", "composite", Weights(transition_volume=0.0)),
+        ("product", "separate", 20_000, Weights(fibre_volume=0.0)),
+        ("si", "separate", 20_000, Weights(fibre_volume=0.0)),
+        ("product", "separate", 20_000, Weights(transition_volume=0.0)),
+        ("wiggle", "composite", 25_000, Weights(first_share=1.0)),
+        ("wiggle", "composite", 25_000, Weights(first_share=0.0)),
+        ("product", "composite", 60_000, Weights(first_volume=0.0)),
+        ("product", "composite", 60_000, Weights(second_volume=0.0)),
+        ("product", "composite", 20_000, Weights(first_volume=0.0, second_volume=0.0)),
+        ("product", "composite", 20_000, Weights(transition_volume=0.0)),
     ],
 )
-def test_each_term_is_needed(name: str, kernel: str, weights: Weights, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_term_is_needed(name: str, kernel: str, n: int, weights: Weights, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(geometric, "WEIGHTS", weights)
-    assert min(p_values(name, kernel, n=60_000)) < LEVEL
+    assert min(p_values(name, kernel, n=n)) < LEVEL
 
 
 @pytest.mark.parametrize("kernel", ["separate", "composite"])

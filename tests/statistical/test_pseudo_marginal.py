@@ -178,6 +178,7 @@ def test_uphill(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
 # --- end to end, with the usual number of points ---
 
 
+@pytest.mark.slow
 def test_si_from_prior_draws_agrees_with_quadrature() -> None:
     """5.5 standard errors, 36 comparisons: a false alarm once in 700,000 seeds."""
     agree_with_quadrature(sample(si().problem, sampler="pseudo-marginal", seed=3, progress=False))
