@@ -351,3 +351,13 @@ def test_priors_that_exclude_the_data() -> None:
     text = DECAY.replace('family = "normal", sd = 0.2', 'family = "lognormal", sdlog = 1').replace("y = x", "y = 0 - x")
     with pytest.raises(SamplingError, match="no starting point"):
         sample(loads(text), sampler="collapsed", progress=False)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_data_far_beyond_what_the_noise_allows() -> None:
+    """Log densities of -1e300, beside which their differences vanish: another sampler is chosen, and nothing breaks."""
+    text = DECAY.replace("mean = 2, sd = 1, lower = 0", "mean = 1e150, sd = 1e150, lower = 0")
+    problem = loads(text.replace("[1.9, 1.6, 1.1, 0.8, 0.1]", "[1.9e150, 1.6e150, 1.1e150, 0.8e150, 0.1e150]"))
+    made = choice(problem)
+    assert made.plan is None
+    assert made.reason.startswith("pseudo-marginal: ")

@@ -38,12 +38,12 @@ class Importance:
         self.quality: Quality = NONE
         self.proposals: list[Mixture] = []
         self.sizes: list[int] = []
-        self.x, self.log_target = np.empty((0, modes.h.shape[1])), np.empty(0)
+        self.x, self.log_target, self._weighted = np.empty((0, modes.h.shape[1])), np.empty(0), False
 
     @property
     def nowhere(self) -> bool:
-        """Whether no draw has a density."""
-        return not np.isfinite(self.log_target).any()
+        """Whether no draw has a weight."""
+        return not self._weighted
 
     def passes(self, report: Callable[[str], None] = lambda text: None) -> bool:
         """Rounds until the proposal passes; false if it never does, or if there is nothing around the modes."""
@@ -63,7 +63,10 @@ class Importance:
         proposal = defended(self.mixture)
         x = proposal.sample(self.rng, size)
         log_target = self.explored.log_target(x)
-        self.quality = judged(log_target - self.explored.log_density(proposal, x))
+        with np.errstate(invalid="ignore"):
+            log_weight = log_target - self.explored.log_density(proposal, x)
+        self.quality = judged(log_weight)
+        self._weighted |= bool(np.isfinite(log_weight).any())
         self.proposals.append(proposal)
         self.sizes.append(size)
         self.x, self.log_target = np.concatenate([self.x, x]), np.concatenate([self.log_target, log_target])

@@ -151,9 +151,10 @@ def _climbed(posterior: Posterior, at: Array, density: Array) -> _Ends:
             ends = climb(posterior, at[~arrived], steps)
             solves, failures = solves + ends.solves, failures + ends.failures
             at[~arrived], density[~arrived], arrived[~arrived] = ends.position, ends.log_density, ends.arrived
-        near = min(near, int(np.sum(density > density.max() - LEGS[0][1])))
+        # "at least", for beside a density of -1e300 these differences vanish
+        near = min(near, int(np.sum(density >= density.max() - LEGS[0][1])))
         order = np.argsort(-density, kind="stable")
-        order = order[density[order] > density.max() - below]
+        order = order[density[order] >= density.max() - below]
         at, density, arrived = at[order], density[order], arrived[order]
     return _Ends(at, density, 2 * near < starts or not arrived.any(), solves, failures)
 
@@ -168,7 +169,7 @@ def _modes(posterior: Posterior, fibre: Fibre, ends: _Ends, known: Modes | None 
         h, covariance = np.concatenate([known.h, h]), np.concatenate([known.covariance, covariance])
         at, density = np.concatenate([known.position, at]), np.concatenate([known.log_density, density])
     order = np.argsort(-density, kind="stable")
-    order = order[density[order] > density.max() - LEGS[-1][1]]
+    order = order[density[order] >= density.max() - LEGS[-1][1]]
     chosen = order[_distinct(h[order], covariance[order])]
     return Modes(h[chosen], covariance[chosen], at[chosen], density[chosen], False, solves, ends.failures)
 
