@@ -16,15 +16,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from equifinal.diagnostics import import_arviz
 from equifinal.examples import example_path
 from equifinal.fibre import Fibre
-from equifinal.io.toml import load
-from equifinal.posterior import Posterior
-from equifinal.problem_fibre import fibre_of
-from equifinal.samplers import collapsed
-from equifinal.samplers.run import RunSettings, run
-from equifinal.samplers.search import search
+from equifinal.fibre.of_problem import fibre_of
+from equifinal.formats.toml import load
+from equifinal.posterior.posterior import Posterior
+from equifinal.results.diagnostics import import_arviz
+from equifinal.samplers.collapsed import sampler as collapsed
+from equifinal.samplers.running.run import RunSettings, run
+from equifinal.samplers.searching.climbing import search
 
 WALKERS = 64
 BARS = {"si": (0.6, 500, 20_000), "hiv": (0.45, 10, 10_000)}  # per solve, ratio to others, per CPU second

@@ -21,21 +21,22 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from equifinal.diagnostics import import_arviz
 from equifinal.examples import example_path
 from equifinal.fibre import Fibre
-from equifinal.io.toml import load, loads
-from equifinal.paper.cases import case_study
-from equifinal.paper.runs import run_from
-from equifinal.paper.si_reference import si_parameter
-from equifinal.posterior import Posterior
-from equifinal.predict import simulate
-from equifinal.problem_fibre import fibre_of
-from equifinal.result import sample
-from equifinal.samplers import geometric, pseudo_marginal
-from equifinal.samplers.estimator import choose
-from equifinal.samplers.geometric_kernel import Weights
-from equifinal.samplers.run import RunSettings, run
+from equifinal.fibre.of_problem import fibre_of
+from equifinal.formats.toml import load, loads
+from equifinal.posterior.posterior import Posterior
+from equifinal.prediction.simulate import simulate
+from equifinal.results.diagnostics import import_arviz
+from equifinal.samplers.geometric import sampler as geometric
+from equifinal.samplers.geometric.loops import Weights
+from equifinal.samplers.points.estimator import choose
+from equifinal.samplers.pseudo_marginal import sampler as pseudo_marginal
+from equifinal.samplers.running.run import RunSettings, run
+from equifinal.studies.paper.cases import case_study
+from equifinal.studies.paper.runs import run_from
+from equifinal.studies.paper.si_reference import si_parameter
+from equifinal.studies.sample import sample
 
 PRODUCT = """
 [model]

@@ -10,10 +10,10 @@ from timing import best_seconds
 
 from equifinal.examples import example_path
 from equifinal.fibre import Fibre
-from equifinal.identifiability import analyse
-from equifinal.io.toml import load
-from equifinal.model import Model
-from equifinal.prior import Prior
+from equifinal.formats.toml import load
+from equifinal.identifiability.analysis import analyse
+from equifinal.language.model import Model
+from equifinal.problem.prior import Prior
 
 POINTS = 200_000
 

@@ -17,12 +17,12 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from equifinal.algebra.deadline import Deadline
-from equifinal.algebra.expressing import same_field
-from equifinal.expression import names, to_text
-from equifinal.identifiability import Identifiability, analyse
-from equifinal.model import Model
-from equifinal.parser import parse_expression
+from equifinal.algebra.arithmetic.deadline import Deadline
+from equifinal.algebra.generators.expressing import same_field
+from equifinal.identifiability.analysis import Identifiability, analyse
+from equifinal.language.expression import names, to_text
+from equifinal.language.model import Model
+from equifinal.language.parser import parse_expression
 
 WORDS = {"global": "globally", "local": "locally", "non": "not"}
 

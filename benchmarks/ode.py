@@ -17,11 +17,10 @@ from pathlib import Path
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "ode"))
-
-from ode_problems import CASCADE, HIRES, HIV, SI, Problem, relative_error
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from equifinal.ode import simulate
+from tests.support.ode_problems import CASCADE, HIRES, HIV, SI, Problem, relative_error
 
 ROUNDS = 5
 BARS = {"SI": 60, "HIV": 60, "HIRES": 15, "cascade": None}

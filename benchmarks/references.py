@@ -33,9 +33,9 @@ from scipy import special, stats
 from scipy.cluster.vq import kmeans2
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from tests.targets import TARGETS
+from tests.support.targets import TARGETS
 
-REFERENCES = Path(__file__).parents[1] / "tests" / "references.json"
+REFERENCES = Path(__file__).parents[1] / "tests" / "support" / "references.json"
 QUANTILES = (0.05, 0.5, 0.95)
 REPLICATES, WALKERS = 32, 80
 MOVES = 6  # sweeps at each temperature

@@ -14,15 +14,16 @@ from timing import best_seconds
 from equifinal import ode
 from equifinal.examples import example_path
 from equifinal.fibre import Fibre
-from equifinal.io.toml import load
-from equifinal.posterior import Posterior
-from equifinal.problem_fibre import fibre_of
-from equifinal.samplers import geometric, pseudo_marginal
-from equifinal.samplers import geometric_kernel as kernel
-from equifinal.samplers.ground import equipment
-from equifinal.samplers.law import Moments
-from equifinal.samplers.run import RunSettings, run
-from equifinal.samplers.search import search
+from equifinal.fibre.of_problem import fibre_of
+from equifinal.formats.toml import load
+from equifinal.posterior.posterior import Posterior
+from equifinal.samplers.geometric import loops as kernel
+from equifinal.samplers.geometric import sampler as geometric
+from equifinal.samplers.geometric.scaled_fibre import equipment
+from equifinal.samplers.points.law import Moments
+from equifinal.samplers.pseudo_marginal import sampler as pseudo_marginal
+from equifinal.samplers.running.run import RunSettings, run
+from equifinal.samplers.searching.climbing import search
 
 LANES = 2000
 BATCH = 200  # values of c for which p_C is estimated at once

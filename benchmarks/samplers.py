@@ -17,14 +17,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import sampler_costs
 
-from equifinal.diagnostics import import_arviz
 from equifinal.examples import example_path
 from equifinal.fibre import Fibre
-from equifinal.io.toml import load, loads
-from equifinal.posterior import Posterior
-from equifinal.problem_fibre import fibre_of
-from equifinal.samplers.pseudo_marginal import PAPER
-from equifinal.samplers.run import RunSettings, run
+from equifinal.fibre.of_problem import fibre_of
+from equifinal.formats.toml import load, loads
+from equifinal.posterior.posterior import Posterior
+from equifinal.results.diagnostics import import_arviz
+from equifinal.samplers.pseudo_marginal.sampler import PAPER
+from equifinal.samplers.running.run import RunSettings, run
 
 MICI = 51.0  # effective draws a second of mici's constrained Hamiltonian Monte Carlo on SI, its geometry fed by hand
 BARS = {"si": 0.3, "hiv": 0.04}  # least ESS over theta per ODE solve, pseudo-marginal

@@ -18,13 +18,13 @@ import numpy as np
 from scipy import stats
 
 from equifinal.examples import example_path
-from equifinal.fresh_data import from_prior
-from equifinal.io.toml import load
-from equifinal.posterior import Posterior
-from equifinal.problem import Problem
-from equifinal.problem_fibre import sampling_fibre
-from equifinal.samplers import auto
-from equifinal.samplers.run import RunSettings, run
+from equifinal.fibre.of_problem import sampling_fibre
+from equifinal.formats.toml import load
+from equifinal.posterior.posterior import Posterior
+from equifinal.prediction.fresh_data import from_prior
+from equifinal.problem.problem import Problem
+from equifinal.samplers import choice as auto
+from equifinal.samplers.running.run import RunSettings, run
 
 BINS, DRAWS, THIN = 10, 1000, 2
 

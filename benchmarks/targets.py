@@ -21,11 +21,11 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from equifinal.diagnostics import import_arviz
-from equifinal.problem_fibre import sampling_fibre
-from equifinal.result import sample
-from tests.statistical.stored_reference import stored, z_scores
-from tests.targets import TARGETS
+from equifinal.fibre.of_problem import sampling_fibre
+from equifinal.results.diagnostics import import_arviz
+from equifinal.studies.sample import sample
+from tests.support.stored_reference import stored, z_scores
+from tests.support.targets import TARGETS
 
 
 def row(name: str, sampler: str, seed: int) -> str:

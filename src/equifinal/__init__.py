@@ -10,45 +10,45 @@ from importlib.metadata import version as _version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from equifinal.calibrating import calibrate
-    from equifinal.data import Experiment, InputSeries, Observations
-    from equifinal.diagnostics import advise, summarise
     from equifinal.errors import EquifinalError
     from equifinal.fibre import Fibre
-    from equifinal.identifiability import Identifiability, analyse
-    from equifinal.io.toml import load
-    from equifinal.meaning import interpret
-    from equifinal.model import Model
-    from equifinal.noise import Noise
-    from equifinal.posterior import Posterior
-    from equifinal.predict import simulate
-    from equifinal.prior import Prior
-    from equifinal.problem import Problem
-    from equifinal.result import sample
-    from equifinal.same_output import equivalents
+    from equifinal.formats.toml import load
+    from equifinal.identifiability.analysis import Identifiability, analyse
+    from equifinal.language.model import Model
+    from equifinal.posterior.posterior import Posterior
+    from equifinal.prediction.equivalents import equivalents
+    from equifinal.prediction.simulate import simulate
+    from equifinal.problem.data import Experiment, InputSeries, Observations
+    from equifinal.problem.noise import Noise
+    from equifinal.problem.prior import Prior
+    from equifinal.problem.problem import Problem
+    from equifinal.results.diagnostics import advise, summarise
+    from equifinal.results.meaning import interpret
+    from equifinal.studies.calibrate.replicates import calibrate
+    from equifinal.studies.sample import sample
 
 __version__ = _version("equifinal")
 
 _HOMES = {
-    "Model": "model",
-    "Experiment": "data",
-    "InputSeries": "data",
-    "Observations": "data",
-    "Prior": "prior",
-    "Noise": "noise",
-    "Problem": "problem",
-    "load": "io.toml",
-    "analyse": "identifiability",
-    "Identifiability": "identifiability",
+    "Model": "language.model",
+    "Experiment": "problem.data",
+    "InputSeries": "problem.data",
+    "Observations": "problem.data",
+    "Prior": "problem.prior",
+    "Noise": "problem.noise",
+    "Problem": "problem.problem",
+    "load": "formats.toml",
+    "analyse": "identifiability.analysis",
+    "Identifiability": "identifiability.analysis",
     "Fibre": "fibre",
-    "equivalents": "same_output",
-    "Posterior": "posterior",
-    "sample": "result",
-    "simulate": "predict",
-    "calibrate": "calibrating",
-    "summarise": "diagnostics",
-    "interpret": "meaning",
-    "advise": "diagnostics",
+    "equivalents": "prediction.equivalents",
+    "Posterior": "posterior.posterior",
+    "sample": "studies.sample",
+    "simulate": "prediction.simulate",
+    "calibrate": "studies.calibrate.replicates",
+    "summarise": "results.diagnostics",
+    "interpret": "results.meaning",
+    "advise": "results.diagnostics",
     "EquifinalError": "errors",
 }
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from equifinal.fibre.homotopy import GeneralChart
-from equifinal.identifiability import analyse
-from tests.analysed import analysed
-from tests.fibre.charts import check_chart, check_outputs, fibre_of
-from tests.test_identifiability import ENTRIES, SHARED, benchmark
-from tests.zoo import ZOO
+from equifinal.identifiability.analysis import analyse
+from tests.identifiability.test_analysis import ENTRIES, SHARED, benchmark
+from tests.support.analysed import analysed
+from tests.support.charts import check_chart, check_outputs, fibre_of
+from tests.support.zoo import ZOO
 
 # a minute of algebra together, so they count as slow
 LONG = {"sijl_idfuncs_19", "sijl_bench_CGV1990", "sijl_bench_Pivastatin", "sijl_bench_SEAIJRC_Covid_model"}
@@ -83,7 +83,7 @@ def test_general_solver_on_models_with_a_closed_form(name):
 def test_general_solver_counts(roots, functions):
     """Symmetric functions of three unknowns have six roots, a quartic pair four."""
     from equifinal.fibre import Fibre
-    from equifinal.prior import Prior
+    from equifinal.problem.prior import Prior
 
     text = {"e1": "x + y + z", "e2": "x*y + y*z + z*x", "e3": "x*y*z", "p": "x^2 + y^2", "q": "x*y + x"}
     names = "xyz"[:roots]
@@ -98,7 +98,7 @@ def test_general_solver_counts(roots, functions):
 def test_points_of_a_batch_do_not_depend_on_each_other():
     """A point of which nothing is known, before one whose determinant underflows."""
     from equifinal.fibre import Fibre
-    from equifinal.prior import Prior
+    from equifinal.problem.prior import Prior
 
     fibre = Fibre(["a/b", "a"], {n: Prior("halfnormal", sd=1) for n in "ab"})
     c = np.array([[np.nan, 1.0], [1e-300, 1.0], [1.0, 1.0]])

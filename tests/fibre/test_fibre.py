@@ -7,16 +7,16 @@ import pickle
 import numpy as np
 import pytest
 
-from equifinal.constancy import require_constant_output
 from equifinal.errors import IdentifiabilityError
 from equifinal.examples import example_path
 from equifinal.fibre import Fibre
 from equifinal.fibre.combinations import PointStatus
 from equifinal.fibre.partition import ranked, tangent_bases
-from equifinal.identifiability import analyse
-from equifinal.io.toml import load
-from equifinal.model import Model
-from equifinal.prior import Prior
+from equifinal.formats.toml import load
+from equifinal.identifiability.analysis import analyse
+from equifinal.identifiability.constancy import require_constant_output
+from equifinal.language.model import Model
+from equifinal.problem.prior import Prior
 
 SI_TRUTH = np.array([2.5e-4, 0.25, 0.6, 40.0])
 

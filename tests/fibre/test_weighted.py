@@ -12,14 +12,14 @@ from equifinal.examples import example_path
 from equifinal.fibre import Fibre, RootStatus
 from equifinal.fibre import direct as direct_module
 from equifinal.fibre.homotopy import GeneralChart
+from equifinal.fibre.of_problem import fibre_of as problem_fibre
 from equifinal.fibre.weighted import OPEN, Weighted, _direct
-from equifinal.identifiability import analyse
-from equifinal.io.toml import load
-from equifinal.prior import Prior
-from equifinal.problem_fibre import fibre_of as problem_fibre
-from tests.analysed import analysed
-from tests.fibre.charts import fibre_of
-from tests.test_identifiability import ENTRIES, SHARED, benchmark, known
+from equifinal.formats.toml import load
+from equifinal.identifiability.analysis import analyse
+from equifinal.problem.prior import Prior
+from tests.identifiability.test_analysis import ENTRIES, SHARED, benchmark, known
+from tests.support.analysed import analysed
+from tests.support.charts import fibre_of
 
 ANY = [
     Prior("lognormal", meanlog=0, sdlog=1),

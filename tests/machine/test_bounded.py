@@ -7,13 +7,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from equifinal.compiled import compiled
+from equifinal.language.parser import parse_expression
 from equifinal.machine.bounded import ARGUMENT_ERROR
+from equifinal.machine.compiled import compiled
 from equifinal.machine.determinant import TooLong, determinant
 from equifinal.machine.functions import Functions
 from equifinal.machine.graph import Graph
 from equifinal.machine.pointers import call_on
-from equifinal.parser import parse_expression
 
 NAMES = ("a", "b", "d")
 TEXTS = [

@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from equifinal.errors import ModelError
-from equifinal.expression import evaluate
+from equifinal.language.expression import evaluate
+from equifinal.language.parser import parse_expression
 from equifinal.machine import native
 from equifinal.machine.assembly import assemble
 from equifinal.machine.graph import Graph, Term
-from equifinal.parser import parse_expression
 
 NAMES = ("a", "b", "c")
 

@@ -7,11 +7,11 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from ode_problems import CASCADE, HIRES, HIV, ROBERTSON, SI, VAN_DER_POL, relative_error
 
-from equifinal.model import Model
+from equifinal.language.model import Model
 from equifinal.ode import Inputs, compile_system, simulate
 from equifinal.ode.explicit import DENSE, ERROR, STAGES
+from tests.support.ode_problems import CASCADE, HIRES, HIV, ROBERTSON, SI, VAN_DER_POL, relative_error
 
 METHODS = ["explicit", "stiff"]
 

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from ode_problems import CASCADE, HIRES, HIV, ROBERTSON, SI, VAN_DER_POL
 
 from equifinal.errors import SolverError
-from equifinal.model import Model
+from equifinal.language.model import Model
 from equifinal.ode import Inputs, Status, compile_system, simulate
+from tests.support.ode_problems import CASCADE, HIRES, HIV, ROBERTSON, SI, VAN_DER_POL
 
 METHODS = ["auto", "explicit", "stiff"]
 

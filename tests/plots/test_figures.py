@@ -14,8 +14,8 @@ from equifinal.plots.identifiability import plot_identifiability
 from equifinal.plots.marginals import density, plot_marginals
 from equifinal.plots.pairs import fibre_through_mean, plot_pairs
 from equifinal.plots.trajectories import plot_fit, plot_residuals, plot_states
-from equifinal.result import load, save
-from tests.runs import meaning, run
+from equifinal.results.store import load, save
+from tests.support.runs import meaning, run
 
 
 def labels(figure) -> list[str]:

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from equifinal import fit as fitting
-from equifinal.comparison import Comparison
-from equifinal.diagnostics import advise, summarise
 from equifinal.report.compare_page import comparison_page
-from tests.report.chromium import needs_chromium, visit
-from tests.runs import meaning, page, run
+from equifinal.results.diagnostics import advise, summarise
+from equifinal.studies import fit as fitting
+from equifinal.studies.comparison import Comparison
+from tests.support.chromium import needs_chromium, visit
+from tests.support.runs import meaning, page, run
 
 pytestmark = needs_chromium
 WIDTHS = (400, 1000, 1600)

@@ -8,8 +8,8 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from equifinal.expression import evaluate, names
-from equifinal.parser import parse_expression
+from equifinal.language.expression import evaluate, names
+from equifinal.language.parser import parse_expression
 from equifinal.report.mathml import equation, mathml, name_mathml, rate
 
 

@@ -7,11 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from equifinal.io.toml import loads
+from equifinal.formats.toml import loads
 from equifinal.report.page import report_page, write_report
 from equifinal.report.rendering import Figures
-from equifinal.result import identifiability_of, load, sample, save, store_identifiability
-from tests.runs import page, run
+from equifinal.results.store import identifiability_of, load, save, store_identifiability
+from equifinal.studies.sample import sample
+from tests.support.runs import page, run
 
 SECTIONS = ["short", "model", "identifiability", "given", "said", "posterior", "fit"]
 SECTIONS += ["predictions", "pairs", "sampler", "again"]

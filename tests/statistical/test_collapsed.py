@@ -14,19 +14,22 @@ from scipy import stats
 
 from equifinal.examples import example_path
 from equifinal.fibre import Fibre
-from equifinal.io.toml import load
-from equifinal.paper.si_reference import si_data, si_interval, si_laplace, si_log_likelihood
-from equifinal.result import sample
-from equifinal.samplers import collapsed, collapsed_block, mixture, scatter
-from equifinal.samplers.collapsed import State
-from equifinal.samplers.pseudo_marginal import on_branch
-from equifinal.samplers.scatter import Scatter, apart
-from equifinal.samplers.target import Target
-from equifinal.samplers.unfolding import Unfolding
-from tests.problems import si
-from tests.statistical.agreement import agree_with_importance_sampling, agree_with_quadrature
-from tests.statistical.exact import Known, case
-from tests.statistical.starts import moments_of, scattered, stationary
+from equifinal.formats.toml import load
+from equifinal.samplers.collapsed import batches as collapsed_block
+from equifinal.samplers.collapsed import sampler as collapsed
+from equifinal.samplers.collapsed.sampler import State
+from equifinal.samplers.coordinates.unfolding import Unfolding
+from equifinal.samplers.marginal import noise_integral as scatter
+from equifinal.samplers.marginal.noise_integral import Scatter, apart
+from equifinal.samplers.marginal.target import Target
+from equifinal.samplers.proposals import mixture
+from equifinal.samplers.pseudo_marginal.sampler import on_branch
+from equifinal.studies.paper.si_reference import si_data, si_interval, si_laplace, si_log_likelihood
+from equifinal.studies.sample import sample
+from tests.support.agreement import agree_with_importance_sampling, agree_with_quadrature
+from tests.support.exact import Known, case
+from tests.support.problems import si
+from tests.support.starts import moments_of, scattered, stationary
 
 LEVEL = 1e-8
 

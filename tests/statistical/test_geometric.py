@@ -13,12 +13,16 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from equifinal.result import sample
-from equifinal.samplers import geometric, ground, random_walk, rattle, root_swap
-from equifinal.samplers.geometric_kernel import Weights
-from tests.problems import si
-from tests.statistical.agreement import agree_with_quadrature
-from tests.statistical.exact import Case, Known, case
+from equifinal.samplers import root_swap
+from equifinal.samplers.geometric import rattle
+from equifinal.samplers.geometric import sampler as geometric
+from equifinal.samplers.geometric import scaled_fibre as ground
+from equifinal.samplers.geometric.loops import Weights
+from equifinal.samplers.random_walk import sampler as random_walk
+from equifinal.studies.sample import sample
+from tests.support.agreement import agree_with_quadrature
+from tests.support.exact import Case, Known, case
+from tests.support.problems import si
 
 LEVEL, RARE = 1e-6, 1e-8  # what a planted error must fall below, and what an exact sampler must stay above
 CONTINUA = ("product", "circle", "labelled", "wiggle", "cubic", "si")

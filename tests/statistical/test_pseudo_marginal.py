@@ -15,19 +15,19 @@ from scipy import stats
 
 from equifinal.examples import example_path
 from equifinal.fibre import Fibre
-from equifinal.io.toml import load
-from equifinal.result import sample
-from equifinal.samplers import estimator as estimating
-from equifinal.samplers import gradient_proposal
-from equifinal.samplers import pseudo_marginal as sampler
-from equifinal.samplers.combination_coordinates import combination_coordinates
-from equifinal.samplers.estimator import Estimator
-from equifinal.samplers.lattice import shifted
-from equifinal.samplers.law import PriorLaw
-from tests.problems import si
-from tests.statistical.agreement import agree_with_importance_sampling, agree_with_quadrature
-from tests.statistical.exact import Case, Sloped, case
-from tests.statistical.starts import moments_of, stationary
+from equifinal.formats.toml import load
+from equifinal.samplers.coordinates.of_combinations import combination_coordinates
+from equifinal.samplers.points import estimator as estimating
+from equifinal.samplers.points.estimator import Estimator
+from equifinal.samplers.points.lattice import shifted
+from equifinal.samplers.points.law import PriorLaw
+from equifinal.samplers.pseudo_marginal import gradient as gradient_proposal
+from equifinal.samplers.pseudo_marginal import sampler
+from equifinal.studies.sample import sample
+from tests.support.agreement import agree_with_importance_sampling, agree_with_quadrature
+from tests.support.exact import Case, Sloped, case
+from tests.support.problems import si
+from tests.support.starts import moments_of, stationary
 
 LEVEL, RARE = 1e-6, 1e-8  # what a planted error must fall below, and what an exact sampler must stay above
 FIXTURES = (

@@ -15,9 +15,9 @@ import pytest
 from scipy import stats
 from scipy.integrate import odeint
 
-from equifinal.io.toml import loads
-from equifinal.result import sample
-from tests.statistical.importance import Reference, reference
+from equifinal.formats.toml import loads
+from equifinal.studies.sample import sample
+from tests.support.importance import Reference, reference
 
 LYNX_HARE = '''
 [model]

@@ -13,9 +13,9 @@ import arviz
 import numpy as np
 import pytest
 
-from equifinal.result import sample
-from tests.statistical.stored_reference import stored, z_scores
-from tests.targets import TARGETS
+from equifinal.studies.sample import sample
+from tests.support.stored_reference import stored, z_scores
+from tests.support.targets import TARGETS
 
 # of these no chain of 10,000 iterations says enough yet, which R-hat shows
 UNSOLVED = ("goodwin_unanalysed",)

@@ -1,6 +1,6 @@
 r"""Charts: theta_D as a function of theta_I and c, all real roots inside the prior's support.
 
-A chart follows the steps of `equifinal.algebra.triangular`: unknowns given rationally are computed in one
+A chart follows the steps of `equifinal.algebra.elimination.triangular`: unknowns given rationally are computed in one
 straight-line function, the others are roots of polynomials in one variable. Roots outside the bounds are
 dropped as soon as they are met. What remains is refined by Newton's method on xi = c itself, which also
 gives :math:`\log|\det \partial\xi/\partial\theta_D|`, the weight that volume along the fibre has in this chart.
@@ -17,8 +17,8 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from equifinal.algebra.triangular import Step, combination_name
-from equifinal.fibre.chart_kernel import POLYNOMIAL, RATIONAL, solve_points
+from equifinal.algebra.elimination.triangular import Step, combination_name
+from equifinal.fibre.chart_loops import POLYNOMIAL, RATIONAL, solve_points
 from equifinal.fibre.combinations import Combinations
 from equifinal.fibre.direct import direct_code
 from equifinal.machine.complex_function import ComplexFunction

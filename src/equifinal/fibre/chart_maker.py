@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from equifinal.algebra.deadline import Deadline, OutOfTime
-from equifinal.algebra.levels import Levels
-from equifinal.algebra.triangular import NoTriangularForm, Triangular
+from equifinal.algebra.arithmetic.deadline import Deadline, OutOfTime
+from equifinal.algebra.elimination.triangular import NoTriangularForm, Triangular
+from equifinal.algebra.generators.levels import Levels
 from equifinal.errors import IdentifiabilityError, did_you_mean
 from equifinal.fibre.chart import Chart, TriangularChart
 from equifinal.fibre.combinations import Combinations

@@ -18,12 +18,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from equifinal.compiled import compiled
-from equifinal.expression import Expression, Number, substitute
+from equifinal.language.expression import Expression, Number, substitute
+from equifinal.machine.compiled import compiled
 from equifinal.machine.complex_function import ComplexFunction
 from equifinal.machine.functions import Functions
 from equifinal.machine.pointers import call_on
-from equifinal.prior import MIRRORED, from_coordinate
+from equifinal.problem.prior import MIRRORED, from_coordinate
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]

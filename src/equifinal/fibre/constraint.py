@@ -22,10 +22,10 @@ from numba import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from equifinal.compiled import compiled
 from equifinal.fibre.combinations import log_volume
+from equifinal.machine.compiled import compiled
 from equifinal.machine.pointers import Doubles, Integers, call, shift
-from equifinal.prior import MIRRORED, from_coordinate, log_kernel
+from equifinal.problem.prior import MIRRORED, from_coordinate, log_kernel
 
 if TYPE_CHECKING:
     from equifinal.fibre.fibre import Fibre

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from equifinal.algebra.triangular import Step, combination_name
+from equifinal.algebra.elimination.triangular import Step, combination_name
 from equifinal.fibre.combinations import Combinations
 from equifinal.machine.determinant import TooLong, determinant
 from equifinal.machine.functions import Functions

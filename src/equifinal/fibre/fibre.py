@@ -11,21 +11,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from equifinal.algebra.deadline import Deadline
-from equifinal.algebra.levels import Levels
-from equifinal.algebra.residues import BadPrime
+from equifinal.algebra.arithmetic.deadline import Deadline
+from equifinal.algebra.arithmetic.residues import BadPrime
+from equifinal.algebra.generators.levels import Levels
 from equifinal.errors import IdentifiabilityError, did_you_mean
-from equifinal.expression import Expression, Name, names, to_text
 from equifinal.fibre.chart import Chart, Roots
 from equifinal.fibre.chart_maker import ChartMaker
 from equifinal.fibre.combinations import Combinations, Geometry, Projection
-from equifinal.fibre.equivalents import Equivalent, equivalents
 from equifinal.fibre.partition import ranked, tangent_bases
+from equifinal.fibre.spread import Equivalent, equivalents
 from equifinal.fibre.support import Events, Support, events_of, support
 from equifinal.fibre.weighted import Weighted, weighted
-from equifinal.identifiability import Identifiability
-from equifinal.parser import parsed_combination
-from equifinal.prior import Prior, from_theta, log_prior, prior_table, to_theta
+from equifinal.identifiability.analysis import Identifiability
+from equifinal.language.expression import Expression, Name, names, to_text
+from equifinal.language.parser import parsed_combination
+from equifinal.problem.prior import Prior, from_theta, log_prior, prior_table, to_theta
 
 Array = NDArray[np.float64]
 
@@ -39,7 +39,7 @@ class Fibre:
     ----------
     combinations
         Functions of the parameters, as text or expressions. The likelihood must be constant wherever they are:
-        `Fibre.of` takes them from an analysis; `equifinal.identifiability.require_constant_output` checks others.
+        `Fibre.of` takes them from an analysis; `identifiability.constancy` checks others.
     priors
         A prior for every parameter, in the order of theta.
     constants

@@ -19,11 +19,11 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from equifinal.compiled import compiled
 from equifinal.errors import IdentifiabilityError
 from equifinal.fibre.chart import Array, Roots, RootStatus
-from equifinal.fibre.chart_kernel import ACCURACY, CERTAIN, inside, matches, refine
+from equifinal.fibre.chart_loops import ACCURACY, CERTAIN, inside, matches, refine
 from equifinal.fibre.combinations import Combinations
+from equifinal.machine.compiled import compiled
 
 Complex = NDArray[np.complex128]
 

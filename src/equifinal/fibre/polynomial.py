@@ -12,7 +12,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from equifinal.compiled import compiled
+from equifinal.machine.compiled import compiled
 
 Array = NDArray[np.float64]
 

@@ -14,14 +14,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from equifinal.algebra.deadline import OutOfTime
-from equifinal.algebra.triangular import BOUND, NoTriangularForm, Triangular, combination_name
-from equifinal.compiled import compiled
+from equifinal.algebra.arithmetic.deadline import OutOfTime
+from equifinal.algebra.elimination.triangular import BOUND, NoTriangularForm, Triangular, combination_name
 from equifinal.fibre.chart import Chart
 from equifinal.fibre.polynomial import real_roots
+from equifinal.machine.compiled import compiled
 from equifinal.machine.functions import Functions
 from equifinal.machine.pointers import call_on
-from equifinal.prior import from_theta, to_theta
+from equifinal.problem.prior import from_theta, to_theta
 
 Array = NDArray[np.float64]
 

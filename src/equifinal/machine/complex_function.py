@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from equifinal.compiled import compiled
+from equifinal.machine.compiled import compiled
 from equifinal.machine.functions import Functions
 from equifinal.machine.pointers import call_on
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 
-from equifinal.expression import Expression, evaluate
+from equifinal.language.expression import Expression, evaluate
 from equifinal.machine import native
 from equifinal.machine.assembly import assemble
 from equifinal.machine.bounded import assemble_bounded

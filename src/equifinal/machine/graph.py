@@ -231,7 +231,7 @@ class Graph:
 
 @dataclass(frozen=True)
 class Term:
-    """A node with Python's operators, which is what `equifinal.expression.evaluate` computes with."""
+    """A node with Python's operators, which is what `equifinal.language.expression.evaluate` computes with."""
 
     graph: Graph
     node: int

@@ -17,11 +17,11 @@ from typing import NamedTuple
 import numpy as np
 
 from equifinal.errors import SolverError, did_you_mean
-from equifinal.expression import Expression
+from equifinal.language.expression import Expression
+from equifinal.language.model import Model
 from equifinal.machine import native
 from equifinal.machine.functions import Functions
 from equifinal.machine.graph import Graph
-from equifinal.model import Model
 from equifinal.ode import layout
 from equifinal.ode.integrator import integrator
 

@@ -17,16 +17,7 @@ import math
 from numba import njit
 
 from equifinal.machine.pointers import call, shift
-from equifinal.ode.layout import (
-    N_COLUMNS,
-    N_INPUTS,
-    N_STATES,
-    NNZ_FORCING,
-    NNZ_JACOBIAN,
-    PATTERNS,
-    RHS,
-    TANGENT,
-)
+from equifinal.ode.layout import N_COLUMNS, N_INPUTS, N_STATES, NNZ_FORCING, NNZ_JACOBIAN, PATTERNS, RHS, TANGENT
 
 compiled = njit(error_model="numpy")  # division by zero gives inf or nan, as in C
 

@@ -23,7 +23,7 @@ _integrator: tuple[Callable[..., Any], native.Code] | None = None
 
 
 def integrator() -> Callable[..., Any]:
-    """`equifinal.ode.kernel.solve_lanes` as machine code. Calling it releases the interpreter lock."""
+    """`equifinal.ode.lanes.solve_lanes` as machine code. Calling it releases the interpreter lock."""
     global _integrator
     if _integrator is None:
         with _lock:
@@ -67,7 +67,7 @@ def _compile() -> bytes:
 
     if getattr(numba.config, "DISABLE_JIT", 0):
         raise SolverError("NUMBA_DISABLE_JIT is set, but the integrators must be compiled on a first run; unset it")
-    from equifinal.ode import kernel
+    from equifinal.ode import lanes as kernel
 
     options: dict[str, Any] = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
     compiled = numba.njit(kernel.SIGNATURE, **options)(kernel.solve_lanes)

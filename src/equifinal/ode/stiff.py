@@ -24,16 +24,7 @@ import math
 
 from equifinal.machine.pointers import call, shift
 from equifinal.ode.field import compiled, error_norm, field, spread
-from equifinal.ode.layout import (
-    CURVATURE,
-    DRIFT,
-    JACOBIAN,
-    N_COLUMNS,
-    N_INPUTS,
-    N_STATES,
-    NNZ_JACOBIAN,
-    PATTERNS,
-)
+from equifinal.ode.layout import CURVATURE, DRIFT, JACOBIAN, N_COLUMNS, N_INPUTS, N_STATES, NNZ_JACOBIAN, PATTERNS
 from equifinal.ode.rodas5p import A_AT, C_AT, D_AT, GAMMA, H_AT, NODE_AT
 
 LARGEST_LAST_TERM = 27 / 256  # of theta^3 (1 - theta) on a step

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from equifinal.diagnostics import import_arviz
 from equifinal.errors import DataError, did_you_mean
 from equifinal.plots.style import MUTED, colours, panels, shortened, styled
+from equifinal.results.diagnostics import import_arviz
 
 if TYPE_CHECKING:
     from arviz import InferenceData

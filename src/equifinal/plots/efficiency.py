@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from equifinal.diagnostics import RHAT_LIMIT, summarise
 from equifinal.errors import DataError
 from equifinal.plots.style import COLUMN, MUTED, colours, short, shortened, styled
+from equifinal.results.diagnostics import RHAT_LIMIT, summarise
 
 if TYPE_CHECKING:
     from arviz import InferenceData

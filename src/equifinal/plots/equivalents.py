@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from equifinal.plots.style import FAINT, INK, MUTED, colours, short, shortened, styled
-from equifinal.same_output import Equivalents
+from equifinal.prediction.equivalents import Equivalents
 
 
 def plot_equivalents(found: Equivalents) -> Any:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from equifinal.errors import DataError, did_you_mean
-from equifinal.expression import Name
-from equifinal.meaning import Finding, Meaning, interpret
+from equifinal.language.expression import Name
 from equifinal.plots.style import COLUMN, POSTERIOR, PRIOR, plain_log_ticks, short, shortened, styled
-from equifinal.problem import Problem
+from equifinal.problem.problem import Problem
+from equifinal.results.meaning import Finding, Meaning, interpret
 
 if TYPE_CHECKING:
     from arviz import InferenceData

@@ -9,11 +9,11 @@ import numpy as np
 
 from equifinal.errors import DataError, EquifinalError, did_you_mean
 from equifinal.fibre import Fibre
-from equifinal.identifiability import NOT
-from equifinal.meaning import NOISE, PARAMETER, Meaning, interpret
+from equifinal.identifiability.analysis import NOT
 from equifinal.plots.marginals import density
 from equifinal.plots.style import COLOURS, FIBRE, MUTED, POSTERIOR, shortened, styled
-from equifinal.predictions import posterior_rows
+from equifinal.prediction.predict import posterior_rows
+from equifinal.results.meaning import NOISE, PARAMETER, Meaning, interpret
 
 if TYPE_CHECKING:
     from arviz import InferenceData

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from equifinal.errors import DataError
-from equifinal.io.files import replace_file
+from equifinal.files import replace_file
 
 INK, MUTED, FAINT = "#222222", "#777777", "#dddddd"
 COLOURS = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#000000"]

@@ -9,9 +9,9 @@ import numpy as np
 
 from equifinal.errors import DataError, did_you_mean
 from equifinal.plots.style import FAINT, INK, MUTED, POSTERIOR, PRIOR, panels, shortened, styled
-from equifinal.predictions import Band, Check, Predictions, check, posterior_rows, predict, prior_rows
-from equifinal.problem import Problem
-from equifinal.result import problem_of
+from equifinal.prediction.predict import Band, Check, Predictions, check, posterior_rows, predict, prior_rows
+from equifinal.problem.problem import Problem
+from equifinal.results.store import problem_of
 
 if TYPE_CHECKING:
     from arviz import InferenceData
@@ -73,10 +73,10 @@ def plot_states(
     until: float | None = None,
 ) -> Any:
     """States that are not outputs, with bands of 50% and 90%, each with a word on whether the data determine it."""
-    from equifinal.dependence import determined_trajectories
     from equifinal.errors import IdentifiabilityError
-    from equifinal.problem_fibre import fibre_of
-    from equifinal.result import identifiability_of
+    from equifinal.fibre.of_problem import fibre_of
+    from equifinal.prediction.dependence import determined_trajectories
+    from equifinal.results.store import identifiability_of
 
     problem = problem_of(data)
     theta = posterior_rows(data, problem)

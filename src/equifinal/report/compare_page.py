@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from equifinal import diagnostics
-from equifinal.comparison import Comparison
-from equifinal.io.files import replace_file
+from equifinal.files import replace_file
 from equifinal.plots.agreement import plot_agreement
 from equifinal.plots.efficiency import plot_efficiency
 from equifinal.plots.pairs import plot_pairs
 from equifinal.report.rendering import Figures, render
-from equifinal.sentences import rounded, spread
+from equifinal.results import diagnostics
+from equifinal.studies.comparison import Comparison
+from equifinal.words.meaning import rounded, spread
 
 MOST = 12
 FAR = 4.0  # standard errors that chance alone rarely makes

@@ -7,7 +7,7 @@ from fractions import Fraction
 from html import escape
 from itertools import pairwise
 
-from equifinal.expression import Expression, Name, Number, Power, Product, Sum, number_text
+from equifinal.language.expression import Expression, Name, Number, Power, Product, Sum, number_text
 
 GREEK = dict(
     zip(

@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from equifinal import diagnostics
-from equifinal.dependence import determined_trajectories
-from equifinal.io.files import replace_file
-from equifinal.meaning import Meaning, interpret
+from equifinal.files import replace_file
 from equifinal.plots import pairs
-from equifinal.predictions import check, posterior_rows, predict
+from equifinal.prediction.dependence import determined_trajectories
+from equifinal.prediction.predict import check, posterior_rows, predict
 from equifinal.report import sections
 from equifinal.report.rendering import Figures, render
+from equifinal.results import diagnostics
+from equifinal.results.meaning import Meaning, interpret
 
 if TYPE_CHECKING:
     from arviz import InferenceData

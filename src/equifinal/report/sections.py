@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from equifinal import diagnostics
 from equifinal.errors import EquifinalError
-from equifinal.expression import number_text
-from equifinal.identifiability import GLOBALLY, LOCALLY, NOT
-from equifinal.meaning import COMBINATION, NOISE, PARAMETER, QUANTITY, Finding, Meaning, verdict_word
+from equifinal.identifiability.analysis import GLOBALLY, LOCALLY, NOT
+from equifinal.language.expression import number_text
 from equifinal.plots import chains, identifiability, marginals, trajectories
-from equifinal.predictions import Check, Predictions, check, predict, prior_rows
-from equifinal.problem import Problem
+from equifinal.prediction.predict import Check, Predictions, check, predict, prior_rows
+from equifinal.problem.problem import Problem
 from equifinal.report.mathml import block, equation, mathml, name_mathml, rate
 from equifinal.report.rendering import Figures
-from equifinal.sentences import driven_by, rounded, sentence, shrinkage_text, spread, value_text, weakest_sentence
-from equifinal.wording import headline
-from equifinal.words import problem_facts
+from equifinal.results import diagnostics
+from equifinal.results.meaning import COMBINATION, NOISE, PARAMETER, QUANTITY, Finding, Meaning, verdict_word
+from equifinal.words.identifiability import headline
+from equifinal.words.meaning import driven_by, rounded, sentence, shrinkage_text, spread, value_text, weakest_sentence
+from equifinal.words.problem import problem_facts
 
 if TYPE_CHECKING:
     from arviz import InferenceData

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from equifinal.prior import log_prior, to_theta
+from equifinal.problem.prior import log_prior, to_theta
 
 if TYPE_CHECKING:
     from equifinal.fibre import Fibre

@@ -1,0 +1,1 @@
+"""Exact arithmetic: residues, polynomials, power series, straight-line programs, ranks."""

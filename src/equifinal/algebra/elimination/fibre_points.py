@@ -1,0 +1,344 @@
+r"""The fibre through a random point: every parameter vector with the same output, sliced to finitely many
+points.
+
+1. The local analysis gives r and the coordinates that may be fixed.
+2. Elimination gives equations which hold on the whole fibre (never more than that).
+3. Their zeros are finitely many candidates.
+4. The output series at the candidates tells which of them are on the fibre.
+
+Steps 2 and 3 can only produce too many candidates, and step 4 removes exactly those whose output differs. No
+Wronskian condition and no assumption on the initial values is needed.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import flint
+import numpy as np
+
+from equifinal.algebra.arithmetic.deadline import Deadline, OutOfTime
+from equifinal.algebra.arithmetic.local_rank import LocalAnalysis, lengthen, random_point
+from equifinal.algebra.arithmetic.polynomials import Polynomial, coefficients_in, mapped, ring, value_at
+from equifinal.algebra.arithmetic.series import OutputSeries
+from equifinal.algebra.elimination.conjugates import agreeing
+from equifinal.algebra.elimination.input_output import Signals, StartValues, relation_rows
+from equifinal.algebra.elimination.interpolation import Coefficients, simple_relations
+from equifinal.algebra.elimination.quotient import NotFinite, Points
+from equifinal.algebra.elimination.solve import System, determined
+from equifinal.algebra.elimination.state_elimination import Elimination, Eliminator, GenericPoint, best_elimination
+from equifinal.algebra.elimination.taylor import taylor_equations
+from equifinal.language.expression import Name
+from equifinal.language.model import Model
+
+STAGES = (60, 250, 1000)  # terms of the equations used first
+FEW_SAMPLES = 40
+MAX_SAMPLES = 4000
+MAX_MONOMIALS = 1200  # of an input-output equation: so many orders of the series are needed to use all of it
+
+
+@dataclass
+class FibreSlice:
+    """The points of the fibre through `local.point` with the coordinates `fixed` held at their values."""
+
+    local: LocalAnalysis
+    free: tuple[str, ...]
+    fixed: dict[str, int]
+    points: Points
+    candidates: int
+    method: str
+    seconds: float = 0.0  # it took to find
+    eliminations: list[Elimination] | None = None  # for other fibres with the same coordinates fixed at the same values
+
+    @property
+    def degree(self) -> int:
+        return self.points.count
+
+
+def generic_solution(
+    model: Model, local: LocalAnalysis, rng: random.Random, signals: dict[str, np.ndarray]
+) -> GenericPoint:
+    """A solution through a random state, for telling true factors from extraneous ones."""
+    prime = local.prime
+    states = random_point(model.states, prime, rng)
+    starts = {x: f"{x} at time 0" for x in model.states}
+    unbound = replace(model, initial={x: Name(name) for x, name in starts.items()}, quantities={})
+    names = [*local.names, *starts.values()]
+    array = np.array([[*(local.point[n] for n in local.names), *states.values()]], dtype=np.int64)
+    run = OutputSeries(unbound, names, array, signals, prime, tangents=False)
+    run.extend(len(model.states) + 3)
+    coefficients = run.output_coefficients()
+    outputs = {y: coefficients[i, :, 0] for i, y in enumerate(model.outputs)}
+    return GenericPoint(states, local.point, outputs | signals, prime)
+
+
+def output_series(
+    model: Model,
+    local: LocalAnalysis,
+    signals: dict[str, np.ndarray],
+    orders: int,
+    rng: random.Random,
+    deadline: Deadline,
+) -> np.ndarray:
+    """Taylor coefficients of the outputs at the point, array (outputs, orders)."""
+    lengthen(signals, orders, local.prime, rng)
+    array = np.array([[local.point[name] for name in local.names]], dtype=np.int64).reshape(1, len(local.names))
+    run = OutputSeries(model, local.names, array, signals, local.prime, tangents=False)
+    run.extend(orders, deadline)
+    return run.output_coefficients()[:, :, 0]
+
+
+class Experiment:
+    """Equations for the fibre from one experiment."""
+
+    def __init__(
+        self,
+        model: Model,
+        local: LocalAnalysis,
+        index: int,
+        free: Sequence[str],
+        fixed: dict[str, int],
+        rng: random.Random,
+    ):
+        self.model, self.local, self.rng = model, local, rng
+        self.signals, self.free, self.fixed = local.inputs[index], list(free), fixed
+        self.equations: list[Polynomial] = []
+        self.nonzero: list[Polynomial] = []
+        self.into = ring(free, local.prime)
+
+    def eliminate(self, whole: Deadline) -> Elimination:
+        deadline = whole.part(min(6.0, whole.remaining() / 6))
+        lengthen(self.signals, len(self.model.states) + 4, self.local.prime, self.rng)
+        generic = generic_solution(self.model, self.local, self.rng, self.signals)
+        return best_elimination(
+            lambda order: Eliminator(
+                self.model, self.free, self.fixed, self.local.prime, generic, deadline, order=order
+            ),
+            self.rng,
+        )
+
+    def signals_to(self, orders: int, deadline: Deadline) -> Signals:
+        """Inputs and outputs along the solution, with all derivatives known to at least `orders`
+        coefficients.
+        """
+        length = orders + len(self.model.states) + 2
+        series = output_series(self.model, self.local, self.signals, length, self.rng, deadline)
+        coefficients = {y: series[i] for i, y in enumerate(self.model.outputs)}
+        return Signals(coefficients | {u: v[:length] for u, v in self.signals.items()}, self.local.prime)
+
+    def collect(self, elimination: Elimination, deadline: Deadline) -> None:
+        """Equations from the input-output equations and from the links at time 0."""
+        sizes = [
+            len({tuple(m[i] for i in elimination.jets.values()) for m in e.monoms()}) for e in elimination.equations
+        ]
+        orders = min(max([self.local.order, *sizes]) + 4, MAX_MONOMIALS)
+        signals = self.signals_to(orders, deadline)
+        if elimination.parameters:
+            for equation in elimination.equations:
+                rows, _, _ = relation_rows(elimination, equation, signals, orders, deadline)
+                self.equations += [self.into.from_dict(row) for row in rows]
+        values = dict(zip(self.free, self.into.gens(), strict=True))
+        values |= {name: self.into.constant(v) for name, v in self.fixed.items()}
+        start = StartValues(self.model, elimination, signals, values, self.into)
+        for state, link in elimination.links:
+            deadline.check()
+            self.equations.append(start.image(link, deadline))
+            self.nonzero.append(start.image(coefficients_in(link, state)[-1], deadline))
+        self.equations += [start.image(constraint, deadline) for constraint in elimination.open]
+        self.nonzero += start.denominators()
+
+    def interpolate(self, samples: int, deadline: Deadline) -> list[Polynomial]:
+        """Equations from the simplest coefficients of input-output equations too long to write out."""
+        coefficients = Coefficients(self.model, self.free, self.fixed, self.local, self.rng)
+        return simple_relations(
+            coefficients,
+            self.into,
+            lambda orders: self.signals_to(orders, deadline),
+            deadline,
+            samples=samples,
+            thorough=samples > FEW_SAMPLES,
+        )
+
+    def target(self, deadline: Deadline) -> np.ndarray:
+        return output_series(self.model, self.local, self.signals, self.local.order, self.rng, deadline)
+
+
+def slice_fibre(
+    models: Sequence[Model],
+    local: LocalAnalysis,
+    fixed_names: Sequence[str],
+    rng: random.Random,
+    deadline: Deadline,
+    eliminations: list[Elimination] | None = None,
+) -> FibreSlice:
+    """All points of the fibre with the named coordinates fixed.
+
+    Raises
+    ------
+    OutOfTime
+        When elimination or the Groebner basis takes too long.
+    NotFinite
+        When the equations found do not determine finitely many candidates.
+    """
+    fixed = {name: local.point[name] for name in fixed_names}
+    began = time.monotonic()
+    try:
+        fibre = _by_elimination(models, local, fixed, rng, deadline.part(0.85 * deadline.remaining()), eliminations)
+    except (NotFinite, OutOfTime):
+        fibre = _by_taylor_coefficients(models, local, fixed, rng, deadline)
+    fibre.seconds = time.monotonic() - began
+    return fibre
+
+
+def _by_taylor_coefficients(
+    models: Sequence[Model],
+    local: LocalAnalysis,
+    fixed: dict[str, int],
+    rng: random.Random,
+    deadline: Deadline,
+) -> FibreSlice:
+    """Candidates from the first Taylor coefficients themselves."""
+    free = [name for name in local.names if name not in fixed]
+    experiments = [Experiment(model, local, i, free, fixed, rng) for i, model in enumerate(models)]
+    limit = deadline.part(min(10.0, deadline.remaining() / 2))
+    found: list[Polynomial] = []
+    for experiment in experiments:
+        equations, experiment.nonzero = taylor_equations(
+            experiment.model,
+            free,
+            fixed,
+            experiment.signals,
+            experiment.target(limit),
+            experiment.into,
+            limit,
+        )
+        found += equations
+    found.sort(key=len)
+    point = [local.point[n] for n in free]
+    nonzero = [e for experiment in experiments for e in experiment.nonzero]
+    enough = next((n for n in range(1, len(found) + 1) if isolated(found[:n], point, local.prime)), None)
+    if enough is None:
+        raise NotFinite
+    for count in (min(enough + 3, len(found)), len(found), enough):
+        try:
+            system = System(free, found[:count], nonzero, local.prime, fixed.values())
+            candidates = system.solve(rng, deadline.part(deadline.remaining() / 2))
+            return confirmed(models, experiments, local, free, fixed, candidates, "Taylor coefficients", deadline)
+        except (OutOfTime, NotFinite):
+            continue
+    raise OutOfTime
+
+
+def _by_elimination(
+    models: Sequence[Model],
+    local: LocalAnalysis,
+    fixed: dict[str, int],
+    rng: random.Random,
+    deadline: Deadline,
+    eliminations: list[Elimination] | None,
+) -> FibreSlice:
+    """Candidates from input-output equations, written out or interpolated."""
+    kept: list[tuple[Polynomial, tuple[str, ...]]] = []  # relations found by interpolation, with their unknowns
+    known: dict[str, int] = {}  # parameters already shown to have the same value on the whole fibre
+    method, samples = "input-output equations", FEW_SAMPLES
+    while True:
+        free = [name for name in local.names if name not in fixed and name not in known]
+        experiments = [Experiment(model, local, i, free, fixed | known, rng) for i, model in enumerate(models)]
+        if eliminations is None or known:
+            eliminations = [experiment.eliminate(deadline) for experiment in experiments]
+        for experiment, elimination in zip(experiments, eliminations, strict=True):
+            experiment.collect(elimination, deadline)
+        if all(elimination.complete for elimination in eliminations):
+            candidates = _solve(experiments, free, local.prime, rng, deadline)
+            break
+        method = "interpolated input-output equations"
+        relations = [substituted(r, names, known, experiments[0].into, free) for r, names in kept]
+        for experiment, elimination in zip(experiments, eliminations, strict=True):
+            if not elimination.complete:
+                relations += experiment.interpolate(samples, deadline)
+        kept = [(r, tuple(free)) for r in relations if not r.is_zero()]
+        relations = [r for r, _ in kept]
+        found = determined(relations, free, local.prime, deadline.part(deadline.remaining() / 2))
+        if found:
+            known |= found
+            continue
+        try:
+            experiments[0].equations += relations
+            candidates = _solve(experiments, free, local.prime, rng, deadline.part(min(5.0, deadline.remaining() / 2)))
+            break
+        except (NotFinite, OutOfTime):
+            samples *= 3
+            if samples > MAX_SAMPLES:
+                raise
+    everything = [name for name in local.names if name not in fixed]
+    coordinates = dict(zip(free, candidates.coordinates, strict=True))
+    coordinates |= {name: flint.nmod_poly([value], local.prime) for name, value in known.items()}
+    candidates = Points(local.prime, candidates.modulus, tuple(coordinates[name] for name in everything))
+    fibre = confirmed(models, experiments, local, everything, fixed, candidates, method, deadline)
+    if not known and all(elimination.complete for elimination in eliminations):
+        fibre.eliminations = eliminations
+    return fibre
+
+
+def substituted(
+    relation: Polynomial, names: Sequence[str], known: dict[str, int], into: Any, free: Sequence[str]
+) -> Polynomial:
+    """A relation in earlier unknowns, with those put in that have become known."""
+    gens = dict(zip(free, into.gens(), strict=True))
+    return mapped(relation, [gens[n] if n in gens else into.constant(known[n]) for n in names], into)
+
+
+def isolated(equations: Sequence[Polynomial], point: Sequence[int], prime: int) -> bool:
+    """Whether the Jacobian has full rank at the point, so that no curve of solutions goes through it."""
+    rows = [[value_at(e.derivative(i), point) for i in range(len(point))] for e in equations if not e.is_zero()]
+    if not point:
+        return True
+    return bool(rows) and flint.nmod_mat(len(rows), len(point), [v for r in rows for v in r], prime).rank() == len(
+        point
+    )
+
+
+def _solve(
+    experiments: Sequence[Experiment], free: Sequence[str], prime: int, rng: random.Random, deadline: Deadline
+) -> Points:
+    """Candidates from the shortest equations that leave finitely many; the series tells which are true."""
+    equations = [e for experiment in experiments for e in experiment.equations]
+    nonzero = [e for experiment in experiments for e in experiment.nonzero if not e.is_zero()]
+    longest = max(map(len, equations), default=0)
+    for most in [*(m for m in STAGES if 2 * m < longest), longest]:
+        chosen = [e for e in equations if len(e) <= most]
+        limit = deadline if most == longest else deadline.part(deadline.remaining() / 3)
+        try:
+            if not isolated(chosen, [experiments[0].local.point[n] for n in free], prime):
+                raise NotFinite
+            return System(free, chosen, nonzero, prime, experiments[0].fixed.values()).solve(rng, limit)
+        except (NotFinite, OutOfTime):
+            if most == longest:
+                raise
+    raise NotFinite
+
+
+def confirmed(
+    models: Sequence[Model],
+    experiments: Sequence[Experiment],
+    local: LocalAnalysis,
+    free: Sequence[str],
+    fixed: Any,
+    candidates: Points,
+    method: str,
+    deadline: Deadline,
+) -> FibreSlice:
+    """Keep the candidates whose outputs agree."""
+    points = candidates
+    for model, experiment in zip(models, experiments, strict=True):
+        if points.count == 1:
+            break
+        points = agreeing(points, free, fixed, model, experiment.signals, experiment.target(deadline), deadline)
+    return FibreSlice(local, tuple(free), fixed, points, candidates.count, method)
+
+
+__all__ = ["Experiment", "FibreSlice", "OutOfTime", "slice_fibre"]

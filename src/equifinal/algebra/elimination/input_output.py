@@ -1,0 +1,179 @@
+r"""From input-output equations and links to equations for the parameters that give the same output.
+
+Let :math:`P = \sum_j c_j(\theta)\, m_j(y, y', \dots, u, u', \dots)` be an input-output equation and
+:math:`y^*` the output at :math:`\theta^*`. A parameter with the same output satisfies :math:`\sum_j
+c_j(\theta)\, m_j^*(t) = 0` at all times. The rows of the echelon form of the matrix of Taylor coefficients of
+the :math:`m_j^*` therefore give equations for :math:`\theta` which hold on the whole fibre, *whatever the
+rank of that matrix*. When only one relation is left among the :math:`m_j^*` (the Wronskian test) they say
+that the ratios of the :math:`c_j` are identifiable; when more are left, as for degenerate initial values,
+they say exactly as much as this one experiment does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import flint
+import numpy as np
+
+from equifinal.algebra.arithmetic.deadline import Deadline
+from equifinal.algebra.arithmetic.polynomials import Polynomial, Ratio, Ring, grouped, ring, to_ratio
+from equifinal.algebra.elimination.state_elimination import Elimination
+from equifinal.language.expression import Expression
+from equifinal.language.model import Model
+
+LONG = 2000  # terms of an equation from which on it pays to cancel common factors of its coefficients
+PARTNERS = 8
+
+
+class Signals:
+    """Taylor series of inputs and outputs along one solution, and of all their derivatives."""
+
+    def __init__(self, coefficients: Mapping[str, np.ndarray], prime: int):
+        self.prime = prime
+        self.series = {(s, 0): flint.nmod_poly([int(c) for c in values], prime) for s, values in coefficients.items()}
+        self.length = min(len(values) for values in coefficients.values())
+
+    def jet(self, signal: str, order: int) -> flint.nmod_poly:
+        """The series of a derivative; its highest `order` coefficients are missing."""
+        if (signal, order) not in self.series:
+            self.series[signal, order] = self.jet(signal, order - 1).derivative()
+        return self.series[signal, order]
+
+    def at_zero(self, signal: str, order: int) -> int:
+        return int(self.jet(signal, order)[0])
+
+
+def monomial_series(elimination: Elimination, keys: Sequence[tuple[int, ...]], signals: Signals, orders: int) -> list:
+    """Series of products of jets; a key lists exponents of all variables except the parameters."""
+    jets = {variable: jet for jet, variable in elimination.jets.items()}
+    parameters = set(elimination.parameters)
+    outside = [i for i in range(len(elimination.names)) if i not in parameters]
+    prime = signals.prime
+    known: dict[tuple[tuple[int, int], ...], flint.nmod_poly] = {(): flint.nmod_poly([1], prime)}
+
+    def product(exponents: tuple[tuple[int, int], ...]) -> flint.nmod_poly:
+        if exponents not in known:
+            (variable, exponent), rest = exponents[-1], exponents[:-1]
+            shorter = (*rest, (variable, exponent - 1)) if exponent > 1 else rest
+            known[exponents] = product(shorter).mul_low(signals.jet(*jets[variable]), orders)
+        return known[exponents]
+
+    return [product(tuple((outside[i], e) for i, e in enumerate(key) if e)) for key in keys]
+
+
+def relation_rows(
+    elimination: Elimination, equation: Polynomial, signals: Signals, orders: int, deadline: Deadline
+) -> tuple[list[dict], int, int]:
+    """Equations for the parameters from one input-output equation, as dictionaries of terms in the
+    parameters.
+
+    Returns the rows, the number of monomials and the rank of their Taylor matrix.
+    """
+    groups = grouped(equation, elimination.parameters)
+    keys = sorted(groups, key=lambda k: (-len(groups[k]), -max(map(sum, groups[k]), default=0), k))
+    columns = monomial_series(elimination, keys, signals, orders)
+    deadline.check()
+    prime = signals.prime
+    matrix = flint.nmod_mat(orders, len(keys), prime)
+    for j, series in enumerate(columns):
+        for k, c in enumerate(series.coeffs()[:orders]):
+            matrix[k, j] = c
+    deadline.check()
+    reduced, rank = matrix.rref()
+    if rank == len(keys) - 1 and len(equation) > LONG and all(int(reduced[i, i]) for i in range(rank)):
+        values = [*(-int(reduced[i, rank]) % prime for i in range(rank)), 1]
+        return reduced_ratios([groups[key] for key in keys], values, prime, deadline), len(keys), rank
+    rows = []
+    for i in range(rank):
+        row: dict[tuple[int, ...], int] = {}
+        for j, key in enumerate(keys):
+            factor = int(reduced[i, j])
+            if factor:
+                for monomial, c in groups[key].items():
+                    row[monomial] = (row.get(monomial, 0) + factor * c) % prime
+        rows.append({m: c for m, c in row.items() if c})
+    return [row for row in rows if row], len(keys), rank
+
+
+def reduced_ratios(coefficients: Sequence[dict], values: Sequence[int], prime: int, deadline: Deadline) -> list[dict]:
+    """c_i/c_j = v_i/v_j with common factors of c_i and c_j cancelled: for every i the partner that leaves
+    least.
+
+    The factors cancelled do not depend on the fibre, so they vanish at none of its points.
+    """
+    width = len(next(iter(coefficients[0])))
+    context = ring([""] * width, prime)
+    polynomials = [context.from_dict(c) for c in coefficients]
+    order = sorted(range(len(polynomials)), key=lambda i: len(polynomials[i]))
+    partners = order[:PARTNERS]
+    found = []
+    for i in order[1:]:
+        best = None
+        for j in partners:
+            deadline.check()
+            if i == j:
+                continue
+            common = polynomials[i].gcd(polynomials[j])
+            pair = (polynomials[i] / common, polynomials[j] / common)
+            if best is None or len(pair[0]) + len(pair[1]) < len(best[0]) + len(best[1]):
+                best = (*pair, j)
+        if best is not None:
+            relation = best[0] * values[best[2]] - best[1] * values[i]
+            found.append({m: int(c) for m, c in relation.to_dict().items()})
+    return sorted((row for row in found if row), key=len)
+
+
+class StartValues:
+    """The links at time 0, where states are known expressions in the parameters and jets are numbers."""
+
+    def __init__(
+        self,
+        model: Model,
+        elimination: Elimination,
+        signals: Signals,
+        values: Mapping[str, Polynomial],
+        into: Ring,
+    ):
+        self.into = into
+        self.start = [to_ratio(e, values, model.constants, into) for e in model.start]
+        self.elimination, self.signals = elimination, signals
+        jets = {variable: jet for jet, variable in elimination.jets.items()}
+        gens = into.gens()
+        self.images: list[Ratio] = []
+        one = into.constant(1)
+        for i in range(len(elimination.names)):
+            if i in jets:
+                self.images.append(Ratio(into.constant(signals.at_zero(*jets[i])), one, cancelled=True))
+            elif i in elimination.parameters:
+                self.images.append(Ratio(gens[elimination.parameters.index(i)], one, cancelled=True))
+            else:
+                self.images.append(self.start[i])
+
+    def image(self, polynomial: Polynomial, deadline: Deadline) -> Polynomial:
+        """Numerator of the polynomial with everything put in."""
+        total = self.into.constant(0)
+        degrees = [int(d) for d in polynomial.degrees()]
+        denominators = {
+            i: self.images[i].under for i, d in enumerate(degrees) if d and not self.images[i].under.is_constant()
+        }
+        for position, (monomial, coefficient) in enumerate(polynomial.to_dict().items()):
+            if position % 64 == 0:
+                deadline.check()
+            term = self.into.constant(int(coefficient))
+            for i, e in enumerate(monomial):
+                image = self.images[i]
+                if e:
+                    over = image.over if i in denominators else image.over / image.under
+                    term = term * over**e
+                if i in denominators:
+                    term = term * denominators[i] ** (degrees[i] - e)
+            total = total + term
+        return total
+
+    def denominators(self) -> list[Polynomial]:
+        return [ratio.under for ratio in self.start if not ratio.under.is_constant()]
+
+
+def start_expressions(model: Model) -> dict[str, Expression]:
+    return dict(zip(model.states, model.start, strict=True))

@@ -1,0 +1,128 @@
+"""Equations for the fibre straight from the Taylor coefficients of the outputs: the route that always exists.
+
+The coefficients are rational functions of theta and grow fast with their order, so that they help where there
+are few unknowns: above all for degenerate initial values, at which links vanish and input-output equations
+say little.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from equifinal.algebra.arithmetic.deadline import Deadline, OutOfTime
+from equifinal.algebra.arithmetic.polynomials import Polynomial, Ratio, Ring, to_ratio
+from equifinal.algebra.arithmetic.residues import residue
+from equifinal.algebra.arithmetic.series import _needed
+from equifinal.algebra.arithmetic.straight_line import Program, Step
+from equifinal.language.model import Model
+
+MOST_TERMS = 600
+
+
+def taylor_equations(
+    model: Model,
+    free: Sequence[str],
+    fixed: Mapping[str, int],
+    inputs: Mapping[str, np.ndarray],
+    target: np.ndarray,
+    into: Ring,
+    deadline: Deadline,
+) -> tuple[list[Polynomial], list[Polynomial]]:
+    """Equations coefficient = its value, as many as are short enough, and denominators, which do not vanish.
+
+    `target` holds the output coefficients at the point, an array (outputs, orders).
+    """
+    equations: list[Polynomial] = []
+    denominators: dict[str, Polynomial] = {}
+    try:
+        for k, coefficients in enumerate(_Coefficients(model, free, fixed, inputs, into, deadline)):
+            if k >= target.shape[1]:
+                break
+            for value, goal in zip(coefficients, target[:, k], strict=True):
+                equation = value.over - value.under * int(goal)
+                if not equation.is_zero():
+                    equations.append(equation)
+                if not value.under.is_constant():
+                    denominators[str(value.under)] = value.under
+    except OutOfTime:
+        pass
+    return equations, list(denominators.values())
+
+
+class _Coefficients:
+    """Iterates over the orders; each item is the list of the outputs' coefficients as `Ratio`s."""
+
+    def __init__(
+        self,
+        model: Model,
+        free: Sequence[str],
+        fixed: Mapping[str, int],
+        inputs: Mapping[str, np.ndarray],
+        into: Ring,
+        deadline: Deadline,
+    ):
+        self.model, self.inputs, self.into, self.deadline = model, inputs, into, deadline
+        self.prime = int(into.modulus())
+        polynomials = dict(zip(free, into.gens(), strict=True))
+        polynomials |= {name: into.constant(value) for name, value in fixed.items()}
+        one = into.constant(1)
+        self.values = {name: Ratio(p, one, cancelled=True) for name, p in polynomials.items()}
+        self.zero = Ratio(into.constant(0), one, cancelled=True)
+        self.program = Program()
+        self.rhs = self.program.record(model.rhs, model.constants)
+        self.outputs = self.program.record(model.observed, model.constants)
+        self.steps = _needed(self.program, [*self.rhs, *self.outputs])
+        self.states = {
+            x: [to_ratio(e, polynomials, model.constants, into)] for x, e in zip(model.states, model.start, strict=True)
+        }
+
+    def __iter__(self) -> Any:
+        series: dict[int, list[Ratio]] = {i: [] for i in self.steps}
+        k = 0
+        while True:
+            for i in self.steps:
+                self.deadline.check()
+                value = self._coefficient(self.program.steps[i], series, series[i], k)
+                if max(len(value.over), len(value.under)) > MOST_TERMS:
+                    raise OutOfTime
+                series[i].append(value)
+            yield [series[i][k] for i in self.outputs]
+            inverse = self._number(Fraction(1, k + 1))
+            for x, i in zip(self.model.states, self.rhs, strict=True):
+                self.states[x].append(series[i][k] * inverse)
+            k += 1
+
+    def _number(self, value: Fraction) -> Ratio:
+        return Ratio(self.into.constant(residue(value, self.prime)), self.into.constant(1), cancelled=True)
+
+    def _coefficient(self, step: Step, series: dict[int, list[Ratio]], own: list[Ratio], k: int) -> Ratio:
+        match step.kind:
+            case "number":
+                return self._number(step.value) if k == 0 else self.zero
+            case "name":
+                if step.name in self.states:
+                    return self.states[step.name][k]
+                if step.name in self.model.inputs:
+                    return self._number(Fraction(int(self.inputs[step.name][k])))
+                return self.values[step.name] if k == 0 else self.zero
+            case "add":
+                return series[step.left][k] + series[step.right][k]
+            case "mul":
+                return self._convolution(series[step.left], series[step.right], k, 0)
+        rest = series[step.left][k] - self._convolution(own, series[step.right], k, 1)
+        return rest / series[step.right][0]
+
+    def _convolution(self, left: list[Ratio], right: list[Ratio], k: int, first: int) -> Ratio:
+        total = self.zero
+        for i in range(first, k + 1):
+            a, b = left[k - i], right[i]
+            if not a.over.is_zero() and not b.over.is_zero():
+                self.deadline.check()
+                total = total + a * b
+                if len(total.over) > 4 * MOST_TERMS:
+                    raise OutOfTime
+        return total

@@ -1,0 +1,1 @@
+"""From points of a fibre to short generators of the field of identifiable functions."""

@@ -1,0 +1,67 @@
+"""The fibre of a problem: of its outputs, or of its likelihood, which noise parameters enter as well."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from equifinal.errors import DataError, IdentifiabilityError
+from equifinal.fibre import Fibre
+from equifinal.identifiability.analysis import Identifiability, analyse
+from equifinal.identifiability.constancy import require_constant_output
+from equifinal.language.expression import Name
+from equifinal.problem.problem import Problem
+
+
+def require_priors(problem: Problem) -> None:
+    missing = [name for name in problem.parameters if name not in problem.priors]
+    if missing:
+        raise DataError(
+            f"a prior is needed for {', '.join(missing)}: equivalents are looked for inside the priors' support"
+        )
+
+
+def fibre_of(
+    problem: Problem,
+    combinations: Sequence[str] = (),
+    *,
+    outputs_only: bool = False,
+    analysis: Identifiability | None = None,
+    time_limit: float = 60.0,
+    seed: int = 0,
+) -> Fibre:
+    """By analysis, or by combinations that a user gives, once these are checked.
+
+    A parameter that the noise has is seen by the likelihood even where the outputs do not determine it, so it stands
+    for itself, whether the model has it too or not; unless `outputs_only`, for which the noise does not matter.
+    An `analysis` that was made before spares another.
+    """
+    require_priors(problem)
+    models = [e.model for e in problem.experiments]
+    priors = {name: problem.priors[name] for name in problem.parameters}
+    known = {name for model in models for name in model.parameters}
+    noise = {name for e in problem.experiments for name in e.noise_parameters}
+    kept = [name for name in priors if name not in known or (name in noise and not outputs_only)]
+    if not combinations:
+        found = analyse(models, time_limit=time_limit, seed=seed) if analysis is None else analysis
+        return Fibre.of(found, priors, kept=kept)
+    constants = require_constant_output(models, combinations, time_limit=time_limit, seed=seed)
+    given = {c.strip() for c in combinations}
+    return Fibre([*combinations, *(Name(n) for n in kept if n not in given)], priors, constants=constants)
+
+
+def sampling_fibre(problem: Problem, *, time_limit: float = 20.0) -> tuple[Fibre, str]:
+    """The coarsest fibre known to be right, for samplers that work with any; and a note if that may not be the best.
+
+    Where the data determine every parameter, or where the analysis does not come to an end, each parameter stands for
+    itself: that is always right, and only slower where there is something to collapse.
+    """
+    require_priors(problem)
+    priors = {name: problem.priors[name] for name in problem.parameters}
+    note = ""
+    try:
+        found = fibre_of(problem, time_limit=time_limit)
+        if found.dimension or found.chart.degree > 1:
+            return found, note
+    except IdentifiabilityError as error:
+        note = f"the parameters are sampled as they are: {error}"
+    return Fibre([Name(name) for name in priors], priors), note

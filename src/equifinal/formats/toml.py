@@ -1,0 +1,325 @@
+"""Problem files: one TOML file with the model, and for a fit also priors, noise and data.
+
+Unknown keys are errors, with suggestions; every message says in which file and table it happened, and errors in the
+equations give the line and column of the file itself.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from equifinal.errors import DataError, EquifinalError, ModelError, did_you_mean
+from equifinal.formats.csv import MISSING, Table, read_csv
+from equifinal.language.model import Model
+from equifinal.language.parser import canonical_name
+from equifinal.problem.data import Experiment, InputSeries, Observations
+from equifinal.problem.noise import Noise
+from equifinal.problem.prior import Prior
+from equifinal.problem.problem import Problem, SolverSettings
+
+TABLES = (
+    "model",
+    "constants",
+    "quantities",
+    "parameters",
+    "noise",
+    "data",
+    "inputs",
+    "experiment",
+    "solver",
+    "sampling",
+)
+EXPERIMENT_KEYS = ("name", "constants", "initial", "inputs", "noise", "data")
+DATA_KEYS = ("file", "columns", "ignore", "increments")
+SAMPLING_KEYS = ("sampler", "chains", "draws", "warmup", "thin", "seed", "options")
+MAX_BYTES = 20_000_000
+
+
+def load(path: str | Path, *, data: bool = True) -> Problem:
+    """Read a problem file; with ``data=False`` without its data, which need not be there yet.
+
+    Raises
+    ------
+    DataError, ModelError
+        Saying where, what, and what would be right.
+    """
+    path = Path(path)
+    text = _read_text(path)
+    return loads(text, folder=path.parent, file=path.name, name=path.stem, data=data)
+
+
+def loads(
+    text: str, *, folder: str | Path = ".", file: str = "problem", name: str = "problem", data: bool = True
+) -> Problem:
+    """Read a problem from TOML text; data files are looked for in ``folder``."""
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        hint = "" if text.isascii() else '; in TOML, a key with other than plain letters stands in quotes: "μ" = ...'
+        raise DataError(f"{file}: not valid TOML: {error}{hint}") from None
+    except RecursionError:
+        raise DataError(f"{file}: not valid TOML: nested too deeply") from None
+    try:
+        return _problem(document if data else _without_data(document), Path(folder), name)
+    except ModelError as error:
+        offset = _equations_offset(text) if error.line is not None else 0
+        if offset is None:
+            raise error.moved(file=f"{file}, equations") from None
+        raise error.moved(file=file, lines=offset) from None
+    except DataError as error:
+        raise DataError(f"{file}: {error}") from None
+
+
+def _read_text(path: Path) -> str:
+    try:
+        if path.is_dir():
+            raise DataError(f"{path} is a folder; give the problem file inside it")
+        if path.stat().st_size > MAX_BYTES:
+            raise DataError(f"{path} is larger than {MAX_BYTES // 1_000_000} MB; put large data in a CSV file")
+        return path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        raise DataError(f"{path} is not a text file in UTF-8") from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise DataError(f"cannot read {path}: {reason}") from None
+
+
+def _equations_offset(text: str) -> int | None:
+    """How many lines of the file stand before the first line of the equations."""
+    opening = re.search(r"^[ \t]*equations[ \t]*=[ \t]*(\"\"\"|''')(\r?\n)?", text, flags=re.MULTILINE)
+    return None if opening is None else text[: opening.end()].count("\n")
+
+
+def _without_data(document: Mapping[str, Any]) -> dict[str, Any]:
+    """The document with what it says of its data, but not the data themselves."""
+
+    def stripped(table: Any) -> Any:
+        if not isinstance(table, dict) or not isinstance(table.get("data"), dict):
+            return table
+        kept = {key: value for key, value in table["data"].items() if key == "increments"}
+        return table | {"data": kept}
+
+    entries = document.get("experiment")
+    bare = stripped(dict(document))
+    return bare | {"experiment": [stripped(entry) for entry in entries]} if isinstance(entries, list) else bare
+
+
+# --- tables ---
+
+
+def _problem(document: Mapping[str, Any], folder: Path, name: str) -> Problem:
+    _check_keys(document, TABLES, "the file")
+    if "model" not in document:
+        raise DataError("there is no [model] table")
+    priors = {canonical_name(key): _prior(key, value) for key, value in _table(document, "parameters").items()}
+    model = _model(document, priors)
+    shared_noise = _noises(_table(document, "noise"), model, "[noise]")
+    experiments = tuple(_experiments(document, model, shared_noise, folder))
+    with _inside("[solver]"):
+        table = _table(document, "solver")
+        _check_keys(table, SolverSettings.__dataclass_fields__, "[solver]")
+        solver = SolverSettings(**table)
+    sampling = _table(document, "sampling")
+    _check_keys(sampling, SAMPLING_KEYS, "[sampling]")
+    return Problem(experiments, priors, solver, sampling, name)
+
+
+def _model(document: Mapping[str, Any], priors: Mapping[str, Prior]) -> Model:
+    table = _table(document, "model")
+    _check_keys(table, ("equations", "outputs", "inputs"), "[model]")
+    equations, outputs, inputs = table.get("equations"), table.get("outputs"), table.get("inputs", [])
+    if not isinstance(equations, str):
+        raise DataError('[model] needs equations = """ ... """, a block of text')
+    if outputs is None:
+        raise DataError('[model] needs outputs = ["..."]: the names of what is observed')
+    for key, value in (("outputs", outputs), ("inputs", inputs)):
+        if not isinstance(value, list):
+            raise DataError(f'[model] {key} must be a list of names, such as ["cases"], not {value!r}')
+    return Model.parse(
+        equations,
+        outputs,
+        inputs=inputs,
+        constants=_table(document, "constants"),
+        quantities=_table(document, "quantities"),
+        parameters=list(priors) or None,
+    )
+
+
+def _prior(name: str, value: Any) -> Prior:
+    with _inside(f"[parameters] {name}"):
+        if not isinstance(value, dict):
+            raise DataError(f'expected a table such as {{ prior = "uniform", lower = 0, upper = 1 }}, not {value!r}')
+        family, arguments = _named(value, "prior", "a distribution")
+        return Prior(family, **arguments)
+
+
+def _named(table: Mapping[str, Any], key: str, what: str) -> tuple[str, dict[str, Any]]:
+    """The name under a key of a table, and what else is in it."""
+    name = table.get(key)
+    if not isinstance(name, str):
+        wrong = next((other for other in table if did_you_mean(other, [key])), "")
+        hint = f" ('{wrong}' is not known; did you mean '{key}'?)" if wrong and wrong != key else ""
+        raise DataError(f'needs {key} = "...", the name of {what}{hint}')
+    return name, {other: value for other, value in table.items() if other != key}
+
+
+def _noises(table: Mapping[str, Any], model: Model, where: str) -> dict[str, Noise]:
+    found: dict[str, Noise] = {}
+    for output, value in table.items():
+        with _inside(f"{where} {output}"):
+            if output not in model.outputs:
+                raise DataError(f"'{output}' is not an output{did_you_mean(output, model.outputs)}")
+            if not isinstance(value, dict):
+                raise DataError(f'expected a table such as {{ family = "normal", sd = 5 }}, not {value!r}')
+            family, arguments = _named(value, "family", "a noise family")
+            named = {k: canonical_name(v) if isinstance(v, str) else v for k, v in arguments.items()}
+            found[output] = Noise(family, **named)
+    return found
+
+
+def _experiments(
+    document: Mapping[str, Any], model: Model, shared: Mapping[str, Noise], folder: Path
+) -> Iterator[Experiment]:
+    entries = document.get("experiment", [])
+    if not entries:
+        yield _experiment({key: _table(document, key) for key in ("data", "inputs")}, model, shared, folder, "", "")
+        return
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+        raise DataError("experiments are written as [[experiment]], with double brackets")
+    if "data" in document:
+        raise DataError("with [[experiment]] tables, data belong to each of them: write [experiment.data] below it")
+    names = [entry.get("name", f"experiment {i}") for i, entry in enumerate(entries, start=1)]
+    for i, (name, entry) in enumerate(zip(names, entries, strict=True), start=1):
+        where = f"[[experiment]] number {i}: "
+        if not isinstance(name, str) or names.count(name) > 1:
+            raise DataError(f"{where}every experiment needs a name of its own, a text; {name!r} is not")
+        _check_keys(entry, EXPERIMENT_KEYS, where + "the table")
+        varied = model
+        if "constants" in entry or "initial" in entry:
+            try:
+                varied = model.vary(constants=_table(entry, "constants"), initial=_table(entry, "initial"))
+            except ModelError as error:
+                raise DataError(f"{where}{error.message}") from None
+        noises = dict(shared) | _noises(_table(entry, "noise"), model, f"{where}[noise]")
+        inputs = dict(_table(document, "inputs")) | dict(_table(entry, "inputs"))
+        yield _experiment({"data": _table(entry, "data"), "inputs": inputs}, varied, noises, folder, where, name)
+
+
+def _experiment(
+    parts: Mapping[str, Any], model: Model, noises: Mapping[str, Noise], folder: Path, where: str, name: str
+) -> Experiment:
+    inputs = {key: _input(key, value, where) for key, value in parts["inputs"].items()}
+    with _inside(f"{where}[data]"):
+        increments = _names(parts["data"], "increments", model.outputs)
+        absent = not parts["data"] or set(parts["data"]) == {"increments"}
+        found = () if absent else tuple(_observations(parts["data"], model, noises, folder))
+    # noise without data is kept: it lets data be simulated
+    seen = {entry.output for entry in found}
+    silent = tuple(Observations(y, [], [], n, increment=y in increments) for y, n in noises.items() if y not in seen)
+    return Experiment(model, found + silent, inputs, name)
+
+
+def _input(name: str, value: Any, where: str) -> InputSeries:
+    with _inside(f"{where}[inputs] {name}"):
+        if isinstance(value, (int, float)) and not isinstance(value, bool):
+            return InputSeries([0.0], [value])  # type: ignore[arg-type]
+        if not isinstance(value, dict):
+            raise DataError("expected a number or a table { time = [...], value = [...] }")
+        _check_keys(value, ("time", "value", "interpolation"), "it")
+        if "time" not in value or "value" not in value:
+            raise DataError("needs both time = [...] and value = [...]")
+        return InputSeries(value["time"], value["value"], value.get("interpolation", "linear"))
+
+
+def _observations(
+    table: Mapping[str, Any], model: Model, noises: Mapping[str, Noise], folder: Path
+) -> Iterator[Observations]:
+    increments = _names(table, "increments", model.outputs)
+    columns = _data_file(table, model, folder) if "file" in table else _inline(table, model)
+    found = [output for output in model.outputs if output in columns.values]
+    if not found:
+        raise DataError(f"there is no column for any output ({', '.join(model.outputs)})")
+    for output in found:
+        if output not in noises:
+            raise DataError(
+                f"output '{output}' has data but no noise; add to [noise]: {output} = {{ family = \"normal\", sd = 1 }}"
+            )
+        yield Observations(
+            output, columns.times, columns.values[output], noises[output], increment=output in increments
+        )
+
+
+def _data_file(table: Mapping[str, Any], model: Model, folder: Path) -> Table:
+    _check_keys(table, DATA_KEYS, "it")
+    file = table["file"]
+    if not isinstance(file, str):
+        raise DataError(f"file must be the name of a CSV file, not {file!r}")
+    renamed = table.get("columns", {})
+    if not isinstance(renamed, dict) or not all(isinstance(v, str) for v in renamed.values()):
+        raise DataError('columns must be a table such as { time = "day", cases = "in_bed" }')
+    for key in renamed:
+        if key != "time" and key not in model.outputs:
+            raise DataError(f"columns: '{key}' is not an output{did_you_mean(key, model.outputs)}")
+    names = {name: renamed.get(name, name) for name in ("time", *model.outputs)}
+    return read_csv(folder / file, names, ignore=_names(table, "ignore", None))
+
+
+def _inline(table: Mapping[str, Any], model: Model) -> Table:
+    _check_keys(table, ("time", "increments", *model.outputs), "it", also=("file",))
+    if "time" not in table:
+        raise DataError('needs file = "...", or time = [...] and a list of values for each output')
+    values = {output: table[output] for output in model.outputs if output in table}
+    for name, column in {"time": table["time"], **values}.items():
+        if not isinstance(column, list):
+            raise DataError(f"{name} must be a list of numbers, not {column!r}")
+    blank = {
+        k: [float("nan") if isinstance(v, str) and v.strip().lower() in MISSING else v for v in column]
+        for k, column in values.items()
+    }
+    for name, column in {"time": table["time"], **blank}.items():
+        for position, value in enumerate(column, start=1):
+            if isinstance(value, bool) or not isinstance(value, (int, float)):
+                raise DataError(f"{name}, entry {position}: expected a number, not {value!r}")
+    return Table(table["time"], blank)
+
+
+# --- checks ---
+
+
+def _table(document: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    value = document.get(key, {})
+    if not isinstance(value, dict):
+        raise DataError(f"[{key}] must be a table, not {value!r}")
+    return value
+
+
+def _names(table: Mapping[str, Any], key: str, allowed: Iterable[str] | None) -> tuple[str, ...]:
+    value = table.get(key, [])
+    if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
+        raise DataError(f"{key} must be a list of names, not {value!r}")
+    for name in value:
+        if allowed is not None and name not in allowed:
+            raise DataError(f"{key}: '{name}' is not an output{did_you_mean(name, allowed)}")
+    return tuple(value)
+
+
+def _check_keys(table: Mapping[str, Any], known: Iterable[str], where: str, also: Iterable[str] = ()) -> None:
+    known = list(known)
+    for key in table:
+        if key not in known:
+            hint = did_you_mean(key, [*known, *also]) or f" (known: {', '.join(known)})"
+            raise DataError(f"{where} has an unknown key '{key}'{hint}")
+
+
+@contextmanager
+def _inside(where: str) -> Iterator[None]:
+    """Prefix errors with the table they came from."""
+    try:
+        yield
+    except EquifinalError as error:
+        raise DataError(f"{where}: {error}") from None

@@ -1,0 +1,1 @@
+"""What ideal data could determine: the analysis, its verdicts, freedoms and advice, all as data."""

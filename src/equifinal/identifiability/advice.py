@@ -1,0 +1,180 @@
+"""What to add to a model so that everything becomes identifiable: a value to know, a state to measure."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations, islice
+from typing import Any
+
+import flint
+
+from equifinal.algebra.arithmetic.deadline import Deadline, OutOfTime
+from equifinal.algebra.arithmetic.local_rank import LocalAnalysis, analyse_locally, slice_coordinates
+from equifinal.algebra.arithmetic.residues import BadPrime
+from equifinal.algebra.elimination.fibre_points import FibreSlice, slice_fibre
+from equifinal.algebra.elimination.quotient import NotFinite
+from equifinal.algebra.generators.membership import Constants
+from equifinal.algebra.generators.selection import Generators, level_set
+from equifinal.identifiability.freedoms import different
+from equifinal.language.model import Model
+
+MOST = 6  # pieces of advice of one kind
+
+
+@dataclass(frozen=True)
+class Advice:
+    """An addition that would make the model identifiable.
+
+    Attributes
+    ----------
+    kind
+        ``know`` (parameters or initial values) or ``measure`` (states, or combinations that the model defines).
+    names
+        What to know or measure.
+    leads_to
+        ``globally`` or ``locally``: how identifiable the target would then be.
+    target
+        What would become identifiable.
+    """
+
+    kind: str
+    names: tuple[str, ...]
+    leads_to: str
+    target: str = "everything"
+
+    @property
+    def text(self) -> str:
+        what = " and ".join(self.names)
+        verb = "Knowing" if self.kind == "know" else "Measuring"
+        also = "" if self.kind == "know" else " as well"
+        result = (
+            f"{self.target} identifiable"
+            if self.leads_to == "globally"
+            else f"{self.target} identifiable up to finitely many alternatives"
+        )
+        return f"{verb} {what}{also} would make {result}."
+
+    def to_json(self) -> dict[str, Any]:
+        parts = {"kind": self.kind, "names": list(self.names), "leads_to": self.leads_to, "target": self.target}
+        return parts | {"text": self.text}
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> Advice:
+        target = str(data.get("target", "everything"))
+        return Advice(str(data["kind"]), tuple(data["names"]), str(data["leads_to"]), target)
+
+
+def advise(
+    models: Sequence[Model],
+    local: LocalAnalysis,
+    fibre: FibreSlice | None,
+    generators: Generators,
+    constants: Constants,
+    rng: random.Random,
+    deadline: Deadline,
+) -> list[Advice]:
+    """Smallest sets of values to know, and single states to measure, that make everything identifiable."""
+    if not local.kernel and (fibre is None or fibre.degree == 1):
+        return []
+    limit = deadline.part(2.0)
+    found = list(_ranked(_to_know(local, fibre, generators, constants, rng, limit)))
+    found += list(_ranked(_to_measure(models, local, fibre, rng, deadline.part(2.0))))
+    return found
+
+
+def _ranked(candidates: Iterator[Advice]) -> list[Advice]:
+    everything = list(candidates)
+    best = [a for a in everything if a.leads_to == "globally"] or everything
+    return best[:MOST]
+
+
+def _to_know(
+    local: LocalAnalysis,
+    fibre: FibreSlice | None,
+    generators: Generators,
+    constants: Constants,
+    rng: random.Random,
+    limit: Deadline,
+) -> Iterator[Advice]:
+    r = len(local.kernel)
+    if r == 0:
+        assert fibre is not None
+        values = dict(zip(fibre.free, fibre.points.coordinates, strict=True))
+        for size in (1, 2, 3):  # the smallest sets only
+            found = False
+            for subset in islice(combinations(values, size), 300):
+                left = fibre.points.modulus
+                for name in subset:
+                    left = left.gcd(values[name] - local.point[name])
+                if left.degree() == 1:
+                    found = True
+                    yield Advice("know", subset, "globally")
+            if found:
+                return
+        return
+    columns = [i for i in range(len(local.names)) if any(row[i] for row in local.kernel)]
+    point = {n: local.point[n] for n in local.names}
+    choices = list(islice(_independent(local, columns, r), 40))
+    if fibre is not None and fibre.degree > 1:  # one more value may be needed to choose a branch
+        several = [local.names.index(n) for n in different(fibre) if local.names.index(n) not in columns]
+        choices += [(*chosen, i) for chosen in choices[:8] for i in several[:4]]
+    for chosen in choices:
+        if limit.remaining() <= 0:
+            return
+        chosen, extra = chosen[:r], chosen[r:]
+        names = tuple(local.names[i] for i in (*chosen, *extra))
+        leads_to = "locally"
+        if fibre is not None and generators.complete:
+            try:
+                fixed = {n: point[n] for n in names}
+                _, points = level_set(generators.functions, constants, point, fixed, local.prime, rng, limit)
+                leads_to = "globally" if points.count == 1 else "locally"
+            except (OutOfTime, NotFinite, BadPrime):
+                pass
+        if leads_to == "globally" or not extra:
+            yield Advice("know", names, leads_to)
+
+
+def _independent(local: LocalAnalysis, columns: Sequence[int], r: int) -> Iterator[tuple[int, ...]]:
+    """Sets of r coordinates that, once known, leave no continuous freedom: columns of the kernel of full rank."""
+
+    def extended(chosen: tuple[int, ...], start: int) -> Iterator[tuple[int, ...]]:
+        if len(chosen) == r:
+            yield chosen
+            return
+        for position in range(start, len(columns)):
+            more = (*chosen, columns[position])
+            entries = [row[i] for row in local.kernel for i in more]
+            if flint.nmod_mat(r, len(more), entries, local.prime).rank() == len(more):
+                yield from extended(more, position + 1)
+
+    return extended((), 0)
+
+
+def _to_measure(
+    models: Sequence[Model],
+    local: LocalAnalysis,
+    fibre: FibreSlice | None,
+    rng: random.Random,
+    limit: Deadline,
+) -> Iterator[Advice]:
+    """States and defined combinations of the first experiment whose measurement would settle everything."""
+    first, *others = models
+    for state in (*first.states, *first.definitions):
+        if state in first.outputs or limit.remaining() <= 0:
+            continue
+        extended = [replace(first, outputs=(*first.outputs, state)), *others]
+        try:
+            new = analyse_locally(extended, local.names, rng, limit)
+            if new.rank < len(local.names):
+                continue
+            leads_to = "locally"
+            if fibre is not None:
+                sliced = slice_fibre(extended, new, slice_coordinates(new, local.names), rng, limit)
+                leads_to = "globally" if sliced.degree == 1 else "locally"
+        except (OutOfTime, NotFinite, BadPrime):
+            continue
+        if leads_to == "globally" or local.kernel:
+            yield Advice("measure", (state,), leads_to)

@@ -1,0 +1,438 @@
+"""What ideal data could determine: exact structural identifiability with the model's real initial values.
+
+`analyse` answers for every parameter, unknown initial value and quantity of interest whether it is globally,
+locally or not identifiable, and gives simple generators of the field of all identifiable functions.
+``docs/identifiability.md`` explains the method.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from math import prod
+from typing import Any
+
+from equifinal.algebra.arithmetic.deadline import Deadline, OutOfTime
+from equifinal.algebra.arithmetic.functions import degree_bound
+from equifinal.algebra.arithmetic.local_rank import LocalAnalysis, analyse_locally, moving, slice_coordinates
+from equifinal.algebra.arithmetic.residues import BadPrime
+from equifinal.algebra.elimination.fibre_points import FibreSlice, slice_fibre
+from equifinal.algebra.elimination.quotient import NotFinite
+from equifinal.algebra.elimination.solve import Stripper
+from equifinal.algebra.generators.candidates import Search
+from equifinal.algebra.generators.expressing import Expressed, express
+from equifinal.algebra.generators.membership import alternatives, is_invariant
+from equifinal.algebra.generators.null_spaces import KernelField
+from equifinal.algebra.generators.selection import Generators
+from equifinal.errors import EquifinalError, IdentifiabilityError
+from equifinal.identifiability.advice import Advice, advise
+from equifinal.identifiability.freedoms import continuous_freedoms, different, exchanged
+from equifinal.identifiability.moves import moves_along_fibre, smallest_degree
+from equifinal.language.expression import Expression, Name, Number, names, substitute, to_text
+from equifinal.language.model import Model
+from equifinal.language.parser import parse_expression
+from equifinal.words.identifiability import freedom_words
+
+GLOBALLY, LOCALLY, NOT = "globally", "locally", "not"
+
+
+@dataclass(frozen=True)
+class Identifiability:
+    """The answer of `analyse`.
+
+    Attributes
+    ----------
+    parameters, quantities
+        ``"globally"``, ``"locally"`` or ``"not"`` for every coordinate of theta and every quantity of
+        interest. When `scope` is ``"local"``, ``"locally"`` means identifiable at least locally.
+    alternatives
+        How many (complex) values a locally identifiable coordinate or quantity may have; only where known and
+        above 1.
+    combinations
+        Generators of the field of globally identifiable functions, simplest first, those without initial
+        values before the others. When `complete` is false they are identifiable but may not generate
+        everything.
+    constants
+        Known numbers that `combinations` contain by name.
+    fibre_dimension
+        r: on how many continuous freedoms the output does not depend.
+    fibre_degree
+        D: how many points of a fibre agree in r suitable coordinates; 0 if not known.
+    scope
+        ``"global"`` or, when time ran out before the fibre was known, ``"local"``.
+    freedoms
+        In words, what can be changed without any output changing.
+    advice
+        Smallest additions that would make everything identifiable.
+    error_probability
+        Bound on the probability that a random choice was unlucky.
+    certificate
+        Method, primes, orders, and which parts are certified and which probable.
+    """
+
+    parameters: Mapping[str, str]
+    quantities: Mapping[str, str]
+    alternatives: Mapping[str, int]
+    combinations: tuple[Expression, ...]
+    constants: Mapping[str, Fraction]
+    fibre_dimension: int
+    fibre_degree: int
+    scope: str
+    complete: bool
+    freedoms: tuple[str, ...]
+    advice: tuple[Advice, ...]
+    error_probability: float
+    seconds: float
+    certificate: Mapping[str, Any] = field(default_factory=dict)
+
+    def expresses(self, function: str | Expression, *, time_limit: float = 10.0) -> Expressed:
+        """Is a function of theta identifiable, and if that is easy, how is it written in the combinations?
+
+        Parameters
+        ----------
+        function
+            Text in the model language, such as ``"beta*N/gamma"``, or an expression.
+
+        Returns
+        -------
+        Expressed
+            ``status`` as for parameters, and ``formula`` (or None) in the names xi1, xi2, ... of
+            `combinations`.
+        """
+        if not isinstance(function, str | Expression):
+            raise IdentifiabilityError(f"a function must be text such as 'beta*N/gamma', not {function!r}")
+        expression = parse_expression(function) if isinstance(function, str) else function
+        for name in names(expression):
+            if name not in self.parameters and name not in self.constants:
+                raise IdentifiabilityError(f"'{name}' is neither a parameter nor a named constant of the analysis")
+        if not self.complete:
+            raise IdentifiabilityError(
+                "the combinations are not known to be complete, so membership cannot be decided; "
+                "give the analysis more time"
+            )
+        try:
+            return express(expression, self.combinations, tuple(self.parameters), self.constants, Deadline(time_limit))
+        except (OutOfTime, NotFinite, BadPrime):
+            raise IdentifiabilityError(
+                f"could not decide within {time_limit:g} s whether {to_text(expression)} is identifiable"
+            ) from None
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data; combinations in the model language."""
+        return {
+            "parameters": dict(self.parameters),
+            "quantities": dict(self.quantities),
+            "alternatives": dict(self.alternatives),
+            "combinations": [to_text(c) for c in self.combinations],
+            "constants": {name: str(value) for name, value in self.constants.items()},
+            "fibre_dimension": self.fibre_dimension,
+            "fibre_degree": self.fibre_degree,
+            "scope": self.scope,
+            "complete": self.complete,
+            "freedoms": list(self.freedoms),
+            "advice": [a.to_json() for a in self.advice],
+            "error_probability": self.error_probability,
+            "seconds": self.seconds,
+            "certificate": dict(self.certificate),
+        }
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> Identifiability:
+        """Read back what `to_json` gave."""
+        try:
+            return Identifiability(
+                parameters=dict(data["parameters"]),
+                quantities=dict(data["quantities"]),
+                alternatives={k: int(v) for k, v in data["alternatives"].items()},
+                combinations=tuple(parse_expression(text) for text in data["combinations"]),
+                constants={k: Fraction(v) for k, v in data["constants"].items()},
+                fibre_dimension=int(data["fibre_dimension"]),
+                fibre_degree=int(data["fibre_degree"]),
+                scope=str(data["scope"]),
+                complete=bool(data["complete"]),
+                freedoms=tuple(data["freedoms"]),
+                advice=tuple(Advice.from_json(a) for a in data["advice"]),
+                error_probability=float(data["error_probability"]),
+                seconds=float(data["seconds"]),
+                certificate=dict(data["certificate"]),
+            )
+        except (KeyError, TypeError, ValueError, AttributeError, EquifinalError) as error:
+            raise IdentifiabilityError(f"this is not a stored identifiability result: {error}") from None
+
+
+def analyse(models: Model | Sequence[Model], *, time_limit: float = 60.0, seed: int = 0) -> Identifiability:
+    """What the outputs of a model, or of several experiments sharing parameters by name, determine.
+
+    Parameters
+    ----------
+    models
+        One model, or several; theta is the union of their parameters in order of first appearance.
+    time_limit
+        Seconds; what is not shown by then is labelled as such, never guessed.
+    seed
+        Of the random points and primes. The answer does not depend on it (except with `error_probability`).
+
+    Raises
+    ------
+    IdentifiabilityError
+        When a model has no power series at its initial values, or the arguments are not models.
+    """
+    experiments = (models,) if isinstance(models, Model) else tuple(models) if isinstance(models, Sequence) else ()
+    if not experiments or not all(isinstance(model, Model) for model in experiments):
+        raise IdentifiabilityError("analyse needs a Model, or a list of Models")
+    if isinstance(time_limit, bool) or not isinstance(time_limit, (int, float)) or not time_limit > 0:
+        raise IdentifiabilityError(f"time_limit must be positive, not {time_limit!r}")
+    try:
+        return _Analysis(experiments, float(time_limit), seed).run()
+    except EquifinalError:
+        raise
+    except Exception as error:
+        reason = f"{type(error).__name__}: {error}".rstrip(": ")
+        raise IdentifiabilityError(f"the analysis of this model failed, which is a defect ({reason})") from error
+
+
+class _Analysis:
+    """One run of `analyse`."""
+
+    def __init__(self, models: tuple[Model, ...], time_limit: float, seed: int):
+        self.models, self.time_limit = models, time_limit
+        self.started = time.monotonic()
+        self.deadline = Deadline(time_limit)
+        self.rng = random.Random(seed)
+        self.names = tuple(dict.fromkeys(name for model in models for name in model.parameters))
+        first = models[0].constants
+        self.constants = {
+            name: value
+            for name, value in first.items()
+            if value not in (0, 1) and name not in self.names and all(m.constants.get(name) == value for m in models)
+        }
+
+    def run(self) -> Identifiability:
+        locals_, fibres, generators, certificate = self._trusted()
+        local = locals_[0]
+        status, counts = self._statuses(local, fibres)
+        quantities, meant = {}, dict[str, Expression]()
+        for model in self.models:
+            for name, expression in model.interest.items():
+                numeric = substitute(expression, {c: Number(v) for c, v in model.constants.items()})
+                if meant.setdefault(name, numeric) != numeric:
+                    raise IdentifiabilityError(f"quantity '{name}' differs between experiments; give it a name in each")
+                quantities[name] = self._status(numeric, local, fibres)
+        counts |= {name: count for name, (_, count) in quantities.items() if count > 1}
+        degree = self._degree(fibres, generators)
+        freedoms = self._freedoms(local, fibres, status, degree)
+        advice = advise(
+            self.models,
+            local,
+            fibres[0] if fibres else None,
+            generators,
+            self.constants,
+            self.rng,
+            self.deadline,
+        )
+        return Identifiability(
+            parameters=status,
+            quantities={name: word for name, (word, _) in quantities.items()},
+            alternatives=counts,
+            combinations=tuple(generators.functions),
+            constants={n: v for n, v in self.constants.items() if any(n in names(g) for g in generators.functions)},
+            fibre_dimension=len(local.kernel),
+            fibre_degree=degree,
+            scope="global" if fibres else "local",
+            complete=generators.complete,
+            freedoms=tuple(freedoms),
+            advice=tuple(advice),
+            error_probability=self._error_probability(locals_, fibres),
+            seconds=time.monotonic() - self.started,
+            certificate=certificate,
+        )
+
+    # --- stages ---
+
+    def _trusted(self) -> tuple[list[LocalAnalysis], list[FibreSlice], Generators, dict[str, Any]]:
+        """Analyse until moving along the fibre bears it out; longer power series if it does not."""
+        least = 0
+        for _ in range(4):
+            locals_ = self._local(least)
+            fibres = self._fibres(locals_)
+            generators = self._generators(fibres)
+            certificate = self._certificate(locals_, fibres, generators)
+            if certificate["moved_along_fibre"] is not False:
+                return locals_, fibres, generators, certificate
+            least = 2 * certificate["series_order"]
+        # never claim globally what a check contradicts
+        return locals_, [], Generators(), self._certificate(locals_, [], Generators())
+
+    def _local(self, least: int) -> list[LocalAnalysis]:
+        """Two independent local analyses that agree on the rank; the larger rank is right."""
+        found: list[LocalAnalysis] = []
+        try:
+            while len(found) < 2:
+                new = analyse_locally(self.models, self.names, self.rng, self.deadline, least)
+                if found and new.rank != found[0].rank:
+                    found = [max(new, found[0], key=lambda a: a.rank)]
+                else:
+                    found.append(new)
+        except BadPrime:
+            raise IdentifiabilityError(
+                "the model divides by zero at its initial values, so its outputs have no power series "
+                "at time 0; "
+                "start from other initial values"
+            ) from None
+        except OutOfTime:
+            if not found:
+                raise IdentifiabilityError(f"the local analysis did not finish within {self.time_limit:g} s") from None
+        return found
+
+    def _preference(self) -> list[str]:
+        """Which coordinates to fix first when a fibre is sliced: observation parameters, rates, initial
+        values.
+        """
+        seen = {n for m in self.models for e in m.observed for n in names(e)}
+        rates = {n for m in self.models for e in m.rhs for n in names(e)}
+        return sorted(self.names, key=lambda n: 0 if n in seen else 1 if n in rates else 2)
+
+    def _fibres(self, locals_: Sequence[LocalAnalysis]) -> list[FibreSlice]:
+        """Slices of fibres at two points; none if time runs out, one if the first took long."""
+        found: list[FibreSlice] = []
+        began = time.monotonic()
+        for local in locals_:
+            slow = bool(found) and time.monotonic() - began > 0.15 * self.time_limit
+            if slow:
+                break
+            limit = self.deadline.part(self.deadline.remaining() * (0.9 if not found else 0.3))
+            try:
+                found.append(
+                    slice_fibre(self.models, local, slice_coordinates(local, self._preference()), self.rng, limit)
+                )
+            except (OutOfTime, NotFinite, BadPrime):
+                continue
+        if len(found) == 2 and found[0].degree != found[1].degree:
+            return self._undecided(found)
+        return found
+
+    def _undecided(self, found: list[FibreSlice]) -> list[FibreSlice]:
+        """Two points gave different degrees: one of them was special; ask until two agree."""
+        try:
+            while len(found) < 5:
+                local = analyse_locally(self.models, self.names, self.rng, self.deadline)
+                if local.rank != found[0].local.rank:
+                    continue
+                new = slice_fibre(
+                    self.models, local, slice_coordinates(local, self._preference()), self.rng, self.deadline
+                )
+                same = [f for f in found if f.degree == new.degree]
+                if same:
+                    return [*same, new]
+                found.append(new)
+        except (OutOfTime, NotFinite, BadPrime):
+            pass
+        return []
+
+    def _generators(self, fibres: Sequence[FibreSlice]) -> Generators:
+        if not fibres:
+            return Generators()
+        limit = self.deadline.part(self.deadline.remaining() * 0.8)
+        named = Search(self.models, fibres, self.constants, self.rng).run(limit)
+        if named.complete or not self.constants:
+            return named
+        plain = Search(self.models, fibres, {}, self.rng).run(limit)  # the constants may have special values
+        return plain if plain.complete or len(plain.functions) > len(named.functions) else named
+
+    def _status(self, expression: Expression, local: LocalAnalysis, fibres: Sequence[FibreSlice]) -> tuple[str, int]:
+        try:
+            if not is_invariant(expression, local):
+                return NOT, 0
+            if not fibres:
+                return LOCALLY, 0
+            count = alternatives(expression, fibres[0])
+        except BadPrime:
+            raise IdentifiabilityError(f"{to_text(expression)} divides by zero for all parameters") from None
+        return (GLOBALLY, 1) if count == 1 else (LOCALLY, count)
+
+    def _statuses(self, local: LocalAnalysis, fibres: Sequence[FibreSlice]) -> tuple[dict[str, str], dict[str, int]]:
+        status, counts = {}, {}
+        for name in self.names:
+            status[name], count = self._status(Name(name), local, fibres)
+            if count > 1:
+                counts[name] = count
+        return status, counts
+
+    def _degree(self, fibres: Sequence[FibreSlice], generators: Generators) -> int:
+        if not fibres:
+            return 0
+        degree = fibres[0].degree
+        if degree > 1 and generators.complete and fibres[0].local.kernel:
+            degree = smallest_degree(generators.functions, self.constants, fibres[0], self.rng, self.deadline.part(2.0))
+        return degree
+
+    def _certificate(
+        self, locals_: Sequence[LocalAnalysis], fibres: Sequence[FibreSlice], generators: Any
+    ) -> dict[str, Any]:
+        certified = ["rank is at least d - r (a minor does not vanish modulo a prime)"]
+        order = max(local.order for local in locals_)
+        probable = [f"rank is at most d - r (it does not grow up to order {order} of the power series)"]
+        probable += ["fibre degree", "membership of each combination"]
+        moved = None
+        if fibres and generators.complete and (fibres[0].local.kernel or fibres[0].degree > 1):
+            moved = moves_along_fibre(
+                self.models,
+                generators.functions,
+                self.constants,
+                fibres[0].local,
+                list(fibres[0].fixed),
+                self.rng,
+                self.deadline.part(5.0),
+            )
+        return {
+            "method": fibres[0].method if fibres else "power series, local only",
+            "primes": [local.prime for local in locals_],
+            "points": len(locals_) + len(fibres),
+            "series_order": order,
+            "candidates": fibres[0].candidates if fibres else None,
+            "moved_along_fibre": moved,
+            "certified": certified,
+            "probable": probable if fibres else probable[:1],
+        }
+
+    def _freedoms(
+        self, local: LocalAnalysis, fibres: Sequence[FibreSlice], status: Mapping[str, str], degree: int
+    ) -> list[str]:
+        travelling = [n for n in self.names if n in moving(local)]
+        continuous = []
+        if travelling:
+            kernels = KernelField(self.models, local, self.rng)
+            try:
+                kernels.at_least(len(travelling) + 3, self.deadline)
+                continuous = continuous_freedoms(kernels, travelling)
+            except OutOfTime:
+                pass
+        swapped = [n for n in self.names if status[n] == LOCALLY] if fibres else []
+        pairs = exchanged(fibres[0], swapped) if swapped else []
+        # with two points only, everything that differs between them changes together
+        changing = different(fibres[0]) if fibres and fibres[0].degree == 2 else []
+        taken = {*self.names, *(x for m in self.models for x in (*m.states, *m.constants, *m.definitions))}
+        factor = next(letter for letter in "asqwzvnm" + "".join(map(chr, range(945, 970))) if letter not in taken)
+        return freedom_words(len(local.kernel), continuous, travelling, pairs, swapped, changing, degree, factor)
+
+    def _error_probability(self, locals_: Sequence[LocalAnalysis], fibres: Sequence[FibreSlice]) -> float:
+        """Bound on the probability of an unlucky random choice, all stages together.
+
+        Schwartz-Zippel: a minor of the Jacobian of degree N vanishes at a random point with probability at
+        most N/p. A coefficient of order k has degree at most (2k + 1) h, h the largest degree of an equation;
+        a minor of size q has at most q times that. The local analyses are independent of each other. At every
+        fibre the same bound stands for the point being generic, and some hundred factors are judged to be
+        independent of it (`Stripper`); where the fibre was found at two points, both would have to go wrong
+        in the same way.
+        """
+        expressions = [e for m in self.models for e in (*m.rhs, *m.observed, *m.start)]
+        height = max([1, *map(degree_bound, expressions)])
+        special = [max(a.rank, 1) * (2 * a.order + 1) * height / a.prime for a in locals_]
+        bound = prod(special)
+        if fibres:
+            factors = 100 * Stripper.MISTAKE if len(self.names) > len(fibres[0].fixed) else 0.0
+            bound += prod(special[0] + factors for _ in fibres)
+        return min(1.0, bound)

@@ -1,0 +1,126 @@
+"""Is the output constant wherever given combinations are? The check for combinations that a user supplies.
+
+Samplers move along level sets of the combinations without asking the likelihood again, so that combinations which
+are too few would give a wrong posterior. More than needed do no harm.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+
+import flint
+import numpy as np
+
+from equifinal.algebra.arithmetic.deadline import Deadline, OutOfTime
+from equifinal.algebra.arithmetic.functions import values_and_gradients
+from equifinal.algebra.arithmetic.local_rank import LocalAnalysis, analyse_locally
+from equifinal.algebra.arithmetic.residues import BadPrime
+from equifinal.errors import IdentifiabilityError, did_you_mean
+from equifinal.identifiability.moves import moves_along_fibre
+from equifinal.language.expression import Expression, names, to_text
+from equifinal.language.model import Model
+from equifinal.language.parser import parsed_combination
+
+
+def require_constant_output(
+    models: Model | Sequence[Model],
+    combinations: Sequence[str | Expression],
+    *,
+    time_limit: float = 30.0,
+    seed: int = 0,
+) -> Mapping[str, Fraction]:
+    """Refuse combinations on whose level sets the outputs of the models change.
+
+    First locally: no direction in parameter space may leave all combinations as they are and change an output. Then
+    on all branches: at random values of coordinates that can be chosen freely, every point with the same values of the
+    combinations must have the same output, compared as power series modulo a prime. Neither can pass wrongly except
+    by an unlucky random choice (about one in a million).
+
+    Returns
+    -------
+    The values of the known constants that the combinations contain.
+
+    Raises
+    ------
+    IdentifiabilityError
+        Naming the parameters along which an output changes; or if the question could not be decided in time.
+    """
+    experiments = (models,) if isinstance(models, Model) else tuple(models)
+    theta = tuple(dict.fromkeys(name for model in experiments for name in model.parameters))
+    functions = [parsed_combination(c) for c in combinations]
+    constants = _constants(experiments, functions, theta)
+    rng, deadline = random.Random(seed), Deadline(time_limit)
+    try:
+        local = analyse_locally(experiments, theta, rng, deadline)
+        rows = _gradients(functions, constants, local)
+        free = _free(rows, theta, local)
+        agree = moves_along_fibre(experiments, functions, constants, local, free, rng, deadline)
+    except BadPrime:
+        raise IdentifiabilityError("a combination or the model divides by zero for all parameters") from None
+    except OutOfTime:
+        agree = None
+    if agree is None:
+        raise IdentifiabilityError(
+            f"could not decide within {time_limit:g} s whether the output is constant wherever the combinations are"
+        )
+    if not agree:
+        shown = ", ".join(map(to_text, functions))
+        raise IdentifiabilityError(
+            f"the output is not constant wherever the combinations ({shown}) are: a level set has several branches, "
+            "and they differ; add a combination that tells them apart"
+        )
+    return constants
+
+
+def _constants(models: Sequence[Model], functions: Sequence[Expression], theta: Sequence[str]) -> dict[str, Fraction]:
+    known = {
+        name: Fraction(value)
+        for name, value in models[0].constants.items()
+        if all(model.constants.get(name) == value for model in models)
+    }
+    used = {}
+    for function in functions:
+        for name in names(function):
+            if name in theta:
+                continue
+            if name not in known:
+                raise IdentifiabilityError(
+                    f"combination {to_text(function)} needs '{name}', which is neither a parameter nor a constant of "
+                    f"the model{did_you_mean(name, (*theta, *known))}"
+                )
+            used[name] = known[name]
+    return used
+
+
+def _gradients(
+    functions: Sequence[Expression], constants: Mapping[str, Fraction], local: LocalAnalysis
+) -> list[list[int]]:
+    point = np.array([[local.point[n] for n in local.names]], dtype=np.int64).reshape(1, len(local.names))
+    slopes = values_and_gradients(functions, constants, local.names, point, local.prime)[1]
+    return [[int(v) for v in slope[0]] for slope in slopes]
+
+
+def _free(rows: Sequence[Sequence[int]], theta: Sequence[str], local: LocalAnalysis) -> list[str]:
+    """Coordinates to choose freely on a level set; refuses a direction along it that changes an output."""
+    n = len(theta)
+    matrix = flint.nmod_mat(len(rows), n, [v for row in rows for v in row], local.prime)
+    reduced, rank = matrix.rref()
+    pivots = [next(k for k in range(n) if int(reduced[i, k])) for i in range(rank)]
+    free = [k for k in range(n) if k not in pivots]
+    allowed = [list(map(int, row)) for row in local.kernel]
+    for k in free:
+        direction = [0] * n
+        direction[k] = 1
+        for i, pivot in enumerate(pivots):
+            direction[pivot] = -int(reduced[i, k]) % local.prime
+        trial = flint.nmod_mat(len(allowed) + 1, n, [v for row in [*allowed, direction] for v in row], local.prime)
+        if trial.rank() > len(allowed):
+            moved = ", ".join(name for name, v in zip(theta, direction, strict=True) if v)
+            raise IdentifiabilityError(
+                f"the output is not constant wherever the combinations are: it changes when {moved} "
+                f"{'change' if sum(map(bool, direction)) > 1 else 'changes'} and the combinations do not; add a "
+                "combination, or let `equifinal analyse` find them"
+            )
+    return [theta[k] for k in free]

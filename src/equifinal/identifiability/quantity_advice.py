@@ -1,0 +1,61 @@
+"""What would make one quantity identifiable: each single addition is tried, and the model analysed anew with it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+
+from equifinal.algebra.arithmetic.deadline import Deadline
+from equifinal.identifiability.advice import Advice
+from equifinal.identifiability.analysis import GLOBALLY, analyse
+from equifinal.language.expression import Name, Number, substitute
+from equifinal.language.model import Model
+from equifinal.language.parser import parse_expression
+
+
+def advise_on(
+    models: Model | Sequence[Model], quantity: str, *, time_limit: float = 60.0, seed: int = 0
+) -> list[Advice]:
+    """Single additions that would make one function of the parameters identifiable.
+
+    Every parameter is tried as known and every state as measured, and the model analysed anew with it.
+
+    Parameters
+    ----------
+    quantity
+        A quantity of interest by its name, a parameter, or an expression in them.
+    """
+    several = (models,) if isinstance(models, Model) else tuple(models)
+    deadline = Deadline(time_limit)
+    function = next((m.interest[quantity] for m in several if quantity in m.interest), None)
+    if function is None:
+        function = parse_expression(quantity)
+    rng = random.Random(seed)
+    found: list[Advice] = []
+
+    def verdict(varied: Sequence[Model]) -> str:
+        limit = max(deadline.remaining(), 0.1)
+        constants = {name: Number(value) for name, value in varied[0].constants.items()}
+        asked = substitute(function, constants)
+        return analyse(varied, time_limit=limit, seed=seed).expresses(asked, time_limit=limit).status
+
+    if verdict(several) == GLOBALLY:
+        return []
+    for name in dict.fromkeys(n for m in several for n in m.parameters):
+        known = Fraction(rng.randrange(2, 10**6), rng.randrange(2, 10**6))  # as good as any other value
+        varied = [
+            replace(m, parameters=tuple(n for n in m.parameters if n != name), constants={**m.constants, name: known})
+            if name in m.parameters
+            else m
+            for m in several
+        ]
+        if function != Name(name) and verdict(varied) == GLOBALLY:
+            found.append(Advice("know", (name,), GLOBALLY, quantity))
+    for state in (*several[0].states, *several[0].definitions):
+        if state not in several[0].outputs:
+            varied = [replace(several[0], outputs=(*several[0].outputs, state)), *several[1:]]
+            if verdict(varied) == GLOBALLY:
+                found.append(Advice("measure", (state,), GLOBALLY, quantity))
+    return found

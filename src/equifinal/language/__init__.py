@@ -1,0 +1,1 @@
+"""Text to an exact rational model: expressions, their parser, the reader of equations, `Model`."""

@@ -1,0 +1,1 @@
+"""From parameters to trajectories, bands and data: simulation, prediction, equivalents, fresh data."""

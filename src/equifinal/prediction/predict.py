@@ -1,0 +1,277 @@
+"""Predictions from many draws: bands of outputs and of states that nobody measures, and checks against the data.
+
+A band is the 5, 25, 50, 75 and 95% quantile over draws at each time: the middle two enclose 50%, the outer two 90%.
+For an output there are two: of the output itself, and of a new observation of it, which scatters as the noise says.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from equifinal import ode
+from equifinal.errors import DataError, SolverError
+from equifinal.posterior.posterior import known_inputs
+from equifinal.problem import noise
+from equifinal.problem.data import Experiment, Observations
+from equifinal.problem.problem import Problem, SolverSettings
+
+if TYPE_CHECKING:
+    from arviz import InferenceData
+
+Array = NDArray[np.float64]
+
+LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
+DRAWS, CURVE = 1000, 121  # draws of a band, and times of a curve, unless told otherwise
+BEYOND = 1.25  # how much further than the data a prediction goes by itself
+MAX_CELLS, CHECKED_CELLS = 200_000_000, 5_000_000  # numbers held at once
+
+
+@dataclass(frozen=True, eq=False)
+class Band:
+    """One output or state of one experiment.
+
+    Attributes
+    ----------
+    kind
+        ``"output"`` or ``"state"``.
+    quantiles
+        Of the trajectory over the draws, a row for each of `LEVELS`.
+    observed
+        Of a new observation, likewise; None for states, and for outputs whose noise is not known or that are
+        observed as increments.
+    mean
+        Of the trajectory.
+    """
+
+    experiment: str
+    name: str
+    kind: str
+    times: Array
+    mean: Array
+    quantiles: Array
+    observed: Array | None
+
+
+@dataclass(frozen=True, eq=False)
+class Check:
+    """The data of one output beside what the draws say such data would be.
+
+    Attributes
+    ----------
+    expected
+        Quantiles of the output (of its increments, where these are observed) at the times of the data.
+    replicated
+        Quantiles of new observations there.
+    residuals
+        (observed - mean) / sd of the new observations: of order 1 where the model fits.
+    inside_50, inside_90
+        Share of the observations inside the bands of new observations: near 0.5 and 0.9 where noise and model fit.
+    """
+
+    experiment: str
+    output: str
+    increment: bool
+    times: Array
+    values: Array
+    expected: Array
+    replicated: Array
+    residuals: Array
+    inside_50: float
+    inside_90: float
+
+    @property
+    def largest(self) -> float:
+        """The largest residual; NaN if there is none."""
+        finite = self.residuals[np.isfinite(self.residuals)]
+        return float(np.abs(finite).max()) if finite.size else float("nan")
+
+
+@dataclass(frozen=True, eq=False)
+class Predictions:
+    """Bands and how many of the draws could be solved."""
+
+    bands: tuple[Band, ...]
+    draws: int
+    failed: int
+
+    def named(self, name: str, experiment: str = "") -> Band:
+        return next(b for b in self.bands if b.name == name and b.experiment == experiment)
+
+
+def posterior_rows(data: InferenceData, problem: Problem, size: int = DRAWS) -> Array:
+    """Parameter rows of the posterior, evenly taken from all chains."""
+    if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 1:
+        raise DataError(f"the number of draws must be a positive whole number, not {size!r}")
+    missing = [name for name in problem.parameters if name not in data.posterior]
+    if missing:
+        raise DataError(f"these results have no draws of {', '.join(missing)}")
+    # a draw of every chain in turn: then any stretch is a fair share of all of them
+    columns = [data.posterior[name].values.T.reshape(-1) for name in problem.parameters]
+    every = np.column_stack(columns)
+    chosen = np.unique(np.linspace(0, len(every) - 1, min(int(size), len(every))).round().astype(int))
+    return every[chosen]
+
+
+def prior_rows(problem: Problem, size: int = DRAWS, seed: int = 0) -> Array:
+    """Parameter rows of the prior."""
+    uniforms = np.random.default_rng(seed).random((size, len(problem.parameters)))
+    return np.column_stack([problem.priors[name].quantile(uniforms[:, j]) for j, name in enumerate(problem.parameters)])
+
+
+def predict(
+    problem: Problem,
+    theta: Array,
+    *,
+    times: Sequence[float] | Array | None = None,
+    until: float | None = None,
+    seed: int = 0,
+) -> Predictions:
+    """Bands of every output and state of every experiment.
+
+    Parameters
+    ----------
+    theta
+        Parameters, one draw a row, in the order of ``problem.parameters``: see `posterior_rows` and `prior_rows`.
+    times
+        When to predict; left out, an even grid from 0 to `until`.
+    until
+        The last time of that grid; left out, a quarter beyond the last observation.
+    seed
+        Of the noise on new observations.
+
+    Raises
+    ------
+    SolverError
+        If no draw could be solved.
+    """
+    theta = np.atleast_2d(np.asarray(theta, float))
+    bands: list[Band] = []
+    failed = np.zeros(len(theta), bool)
+    rng = np.random.default_rng(seed)
+    for experiment in problem.experiments:
+        grid = prediction_times(experiment, times, until)
+        _refuse_too_many(len(theta), grid.size, experiment)
+        found = solve(experiment, problem.parameters, theta, grid, problem.solver)
+        fine = found.status == 0
+        failed |= ~fine
+        if not fine.any():
+            where = f"experiment '{experiment.name}': " if experiment.name else ""
+            raise SolverError(f"{where}no draw could be solved: {ode.Status(int(found.status[0])).message}")
+        noises = {entry.output: entry for entry in experiment.observations}
+        for j, name in enumerate(experiment.model.outputs):
+            curve, seen, entry = found.outputs[fine, :, j], None, noises.get(name)
+            if entry is not None and not entry.increment:
+                seen = quantiles(_scattered(entry, curve, problem, theta[fine], rng))
+            bands.append(Band(experiment.name, name, "output", grid, curve.mean(axis=0), quantiles(curve), seen))
+        for j, name in enumerate(experiment.model.states):
+            if name not in experiment.model.outputs:
+                curve = found.states[fine, :, j]
+                bands.append(Band(experiment.name, name, "state", grid, curve.mean(axis=0), quantiles(curve), None))
+    return Predictions(tuple(bands), len(theta), int(failed.sum()))
+
+
+def check(problem: Problem, theta: Array, *, seed: int = 0) -> list[Check]:
+    """Posterior predictive checks of every output with data: how the data look among data that the draws would make."""
+    theta = np.atleast_2d(np.asarray(theta, float))
+    rng = np.random.default_rng(seed)
+    found: list[Check] = []
+    for experiment in problem.experiments:
+        if not experiment.size:
+            continue
+        grid = experiment.grid()
+        # of many observations a few draws tell as much
+        rows = theta[:: max(1, -(-len(theta) * experiment.size // CHECKED_CELLS))]
+        solved = solve(experiment, problem.parameters, rows, grid, problem.solver)
+        fine = solved.status == 0
+        if not fine.any():
+            raise SolverError(f"no draw could be solved: {ode.Status(int(solved.status[0])).message}")
+        for entry in experiment.observations:
+            if not entry.values.size:
+                continue
+            curve = solved.outputs[fine, :, experiment.model.outputs.index(entry.output)]
+            mean = curve[:, np.searchsorted(grid, entry.times)]
+            if entry.increment:
+                mean = mean - curve[:, np.searchsorted(grid, entry.previous)]
+            found.append(_check(experiment.name, entry, mean, _scattered(entry, mean, problem, rows[fine], rng)))
+    return found
+
+
+def _check(experiment: str, entry: Observations, mean: Array, made: Array) -> Check:
+    bands, y = quantiles(made), entry.values
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        middle, sd = np.nanmean(made, axis=0), np.nanstd(made, axis=0)
+        residuals = np.where(sd > 0, (y - middle) / sd, np.nan)  # where nothing scatters there is no measure
+    return Check(
+        experiment,
+        entry.output,
+        entry.increment,
+        entry.times,
+        y,
+        quantiles(mean),
+        bands,
+        residuals,
+        inside_50=float(np.mean((bands[1] <= y) & (y <= bands[3]))),
+        inside_90=float(np.mean((bands[0] <= y) & (y <= bands[4]))),
+    )
+
+
+def solve(
+    experiment: Experiment, parameters: Sequence[str], theta: Array, times: Array, solver: SolverSettings
+) -> ode.Trajectories:
+    """Solve one experiment at rows of parameters."""
+    model = experiment.model
+    system = ode.compile_system(model, model.parameters)
+    columns = [list(parameters).index(name) for name in model.parameters]
+    constants = np.array([float(value) for value in model.constants.values()])
+    arguments = np.hstack([theta[:, columns], np.tile(constants, (len(theta), 1))])
+    return ode.simulate(system, arguments, times, inputs=known_inputs(experiment), **vars(solver))
+
+
+def quantiles(rows: Array) -> Array:
+    """A row for each of `LEVELS`; what is not a number is left out, and where nothing is left there is none."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore", RuntimeWarning)
+        return np.nanquantile(rows, LEVELS, axis=0) if np.isnan(rows).any() else np.quantile(rows, LEVELS, axis=0)
+
+
+def prediction_times(experiment: Experiment, times: Sequence[float] | Array | None, until: float | None) -> Array:
+    if times is not None:
+        if until is not None:
+            raise DataError("give either the times or the last of them ('until'), not both")
+        grid = np.unique(np.asarray(times, float))
+        if not grid.size or not np.isfinite(grid).all() or grid[0] < 0:
+            raise DataError("times must be finite and not negative; the model starts at time 0")
+        return grid
+    if until is None:
+        if not experiment.size:
+            raise DataError("there are no data, so the times to predict, or the last of them, must be given")
+        until = BEYOND * float(experiment.times()[-1]) or 1.0  # data at time 0 alone
+    if isinstance(until, bool) or not np.isfinite(until) or until <= 0:
+        raise DataError(f"the last time of a prediction must be a positive number, not {until!r}")
+    return np.linspace(0.0, until, CURVE)
+
+
+def _refuse_too_many(lanes: int, times: int, experiment: Experiment) -> None:
+    width = len(experiment.model.states) + len(experiment.model.outputs)
+    if lanes * times * width > MAX_CELLS:
+        raise DataError(
+            f"{lanes:,} draws at {times:,} times are more than can be held at once; ask for fewer times or draws"
+        )
+
+
+def _scattered(entry: Observations, mean: Array, problem: Problem, theta: Array, rng: np.random.Generator) -> Array:
+    """New observations around the output, each row with its own noise parameters."""
+    numbers = [np.zeros((len(theta), 1)), np.zeros((len(theta), 1)), np.ones((len(theta), 1))]
+    for argument, value in entry.noise.arguments.items():
+        column = theta[:, problem.parameters.index(value)] if isinstance(value, str) else np.full(len(theta), value)
+        numbers[noise.SLOTS[argument]] = column[:, None]
+    if entry.noise.code == noise.STUDENT:
+        numbers[2] = np.broadcast_to(numbers[2], mean.shape)
+    return noise.simulate_observation(entry.noise.code, mean, numbers[0], numbers[1], numbers[2], rng)

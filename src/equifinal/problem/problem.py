@@ -1,0 +1,163 @@
+"""A problem: experiments, priors and settings; everything a fit needs, and nothing computed yet."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from equifinal.errors import DataError, did_you_mean
+from equifinal.language.expression import Expression, Number, names, substitute, to_text
+from equifinal.language.model import Model
+from equifinal.problem.data import Experiment, unknowns
+from equifinal.problem.prior import Prior
+
+AXES = ("chain", "draw")
+STATISTICS = ("lp", "log_like", "acceptance_rate")
+
+
+@dataclass(frozen=True)
+class SolverSettings:
+    """Tolerances of the ODE solver; ``method`` is ``auto``, ``explicit`` or ``stiff``."""
+
+    rtol: float = 1e-6
+    atol: float = 1e-9
+    max_steps: int = 10_000
+    method: str = "auto"
+
+    def __post_init__(self) -> None:
+        for name in ("rtol", "atol"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < 1:
+                raise DataError(f"solver setting '{name}' must be between 0 and 1, not {value!r}")
+        if isinstance(self.max_steps, bool) or not isinstance(self.max_steps, int) or self.max_steps < 1:
+            raise DataError(f"solver setting 'max_steps' must be a positive whole number, not {self.max_steps!r}")
+        if self.method not in ("auto", "explicit", "stiff"):
+            hint = did_you_mean(str(self.method), ("auto", "explicit", "stiff"))
+            raise DataError(f"solver setting 'method' must be auto, explicit or stiff, not '{self.method}'{hint}")
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Experiments that share parameters, a prior for each parameter, and settings.
+
+    ``priors`` may be empty for an identifiability analysis; `require_complete` says what a fit would miss.
+    """
+
+    experiments: tuple[Experiment, ...]
+    priors: Mapping[str, Prior] = field(default_factory=dict)
+    solver: SolverSettings = SolverSettings()
+    sampling: Mapping[str, object] = field(default_factory=dict)
+    name: str = "problem"
+
+    def __post_init__(self) -> None:
+        if not self.experiments:
+            raise DataError("a problem needs at least one experiment")
+        object.__setattr__(self, "experiments", _named(self.experiments))
+        known = unknowns(self.experiments)
+        # names that noise uses must be parameters of their own
+        for experiment in self.experiments:
+            model = experiment.model
+            for name in experiment.noise_parameters:
+                if name in model.states or name in model.definitions or name in model.constants or name in model.inputs:
+                    raise DataError(f"the noise uses '{name}', which the model has for something else than a parameter")
+        for name in self.priors:
+            if name not in known:
+                raise DataError(
+                    f"parameter '{name}' has a prior but appears neither in the equations nor in the noise"
+                    f"{did_you_mean(name, known)}"
+                )
+        for name in (*known, *self.quantities, *(y for e in self.experiments for y in e.model.outputs)):
+            if name in AXES:
+                raise DataError(f"'{name}' cannot be a parameter, quantity or output: ArviZ uses it for its own axes")
+        for experiment in self.experiments:
+            for name in experiment.model.outputs:
+                if name in STATISTICS:
+                    raise DataError(f"'{name}' cannot be an output: results use the name for statistics of the sampler")
+
+    def __str__(self) -> str:
+        return f"{self.name}\n\n{self.model}"
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """Every unknown, in the order of the priors where they are given."""
+        return tuple(dict.fromkeys([*self.priors, *unknowns(self.experiments)]))
+
+    @property
+    def model(self) -> Model:
+        """The model of the first experiment."""
+        return self.experiments[0].model
+
+    @cached_property
+    def quantities(self) -> Mapping[str, Expression]:
+        """Quantities of interest of all experiments, in parameters only: constants are put in."""
+        found: dict[str, Expression] = {}
+        known = unknowns(self.experiments)
+        for experiment in self.experiments:
+            constants: dict[str, Expression] = {k: Number(v) for k, v in experiment.model.constants.items()}
+            for name, expression in experiment.model.interest.items():
+                closed = substitute(expression, constants)
+                if found.setdefault(name, closed) != closed:
+                    raise DataError(f"quantity '{name}' differs between experiments; give it a name in each")
+                for used in names(closed):
+                    if used not in known:
+                        raise DataError(f"quantity '{name}' needs '{used}', which no experiment has as a parameter")
+        return found
+
+    def require_complete(self) -> None:
+        """Raise a `DataError` naming everything that a fit still needs."""
+        starts = {f"{x}_0": x for e in self.experiments for x in e.model.states}
+        missing: list[str] = []
+        for name in self.parameters:
+            if name not in self.priors:
+                hint = did_you_mean(name, self.priors)
+                state = starts.get(name)
+                origin = f" (the initial value of {state}; or write {state}(0) = ... in the equations)" if state else ""
+                missing.append(f"a prior for '{name}'{origin}{hint}")
+        observed = {entry.output for e in self.experiments for entry in e.observations if entry.values.size}
+        missing += [f"data for experiment '{e.name}'" for e in self.experiments if e.name and not e.size]
+        missing += [f"data for output '{y}'" for y in self.model.outputs if y not in observed]
+        for experiment in self.experiments:
+            for name in experiment.model.inputs:
+                if name not in experiment.inputs:
+                    missing.append(f"values of the input '{name}'")
+        if missing:
+            raise DataError("for a fit the problem still needs:\n" + "\n".join(f"  - {item}" for item in missing))
+
+    def fingerprint(self) -> str:
+        """A digest of everything that determines the posterior."""
+        digest = hashlib.sha256()
+
+        def add(*parts: object) -> None:
+            for part in parts:
+                digest.update(repr(part).encode())
+
+        for experiment in self.experiments:
+            model = experiment.model
+            add(experiment.name, model.to_text(), dict(model.constants), model.inputs, model.outputs)
+            add([(name, to_text(expression)) for name, expression in model.quantities.items()])
+            for entry in experiment.observations:
+                add(entry.output, entry.times.tolist(), entry.values.tolist(), entry.previous.tolist())
+                add(entry.noise.family, sorted(entry.noise.arguments.items()))
+            for name, series in experiment.inputs.items():
+                add(name, series.times.tolist(), series.values.tolist(), series.interpolation)
+        for name, prior in self.priors.items():
+            add(name, prior.family, sorted(prior.arguments.items()), prior.lower, prior.upper, prior.coordinate)
+        add(self.solver)
+        return digest.hexdigest()[:16]
+
+
+def _named(experiments: Sequence[Experiment]) -> tuple[Experiment, ...]:
+    """Several experiments need names of their own; those without one are numbered."""
+    if len(experiments) == 1:
+        return tuple(experiments)
+    named = tuple(
+        experiment if experiment.name else replace(experiment, name=f"experiment {i}")
+        for i, experiment in enumerate(experiments, start=1)
+    )
+    given = [experiment.name for experiment in named]
+    for name in given:
+        if given.count(name) > 1:
+            raise DataError(f"two experiments are named '{name}'")
+    return named

@@ -1,0 +1,42 @@
+"""A calibration in a folder: the record of its replicates, the findings and the figure."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from equifinal.cli.json_output import finite
+from equifinal.errors import DataError
+from equifinal.files import replace_file
+from equifinal.plots import style
+from equifinal.plots.calibration import plot_calibration
+from equifinal.problem.problem import Problem
+from equifinal.samplers.running.executors import workers as pool_of
+from equifinal.studies.calibrate.findings import Calibration
+from equifinal.studies.calibrate.replicates import calibrate
+
+RECORD, FINDINGS, FIGURES = "replicates.jsonl", "calibration.json", ("ranks.svg", "ranks.png")
+
+
+def calibrate_to(
+    folder: Path, problem: Problem, *, workers: int = 0, **settings: Any
+) -> tuple[Calibration, list[Path]]:
+    """Calibrate, going on with what is in the folder, and write findings and figures there; `settings` as `calibrate`.
+
+    Returns
+    -------
+    What was found, and the files written.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise DataError(f"{folder} is a file; --out must name a folder")
+    with pool_of(workers, "workers") as executor:
+        found = calibrate(problem, executor=executor, record=folder / RECORD, **settings)
+    text = json.dumps(finite(found.to_json()), indent=1) + "\n"
+    written = [replace_file(folder / FINDINGS, lambda path: path.write_text(text, encoding="utf-8"), "the findings")]
+    if len(found.ranks):
+        figure = plot_calibration(found)
+        for name in FIGURES:
+            style.save(figure, folder / name)
+            written.append(folder / name)
+    return found, written

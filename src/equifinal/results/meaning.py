@@ -1,0 +1,298 @@
+"""What the data said, and what the prior said: prior beside posterior for everything that has a name.
+
+Shrinkage is 1 - Var(posterior) / Var(prior): 0 where the data said nothing, near 1 where they said all. Where the
+prior has so heavy a tail that its variance is made by a few draws, the squared width of the central 90% stands in.
+
+For what is not identifiable there is a second number, the *prior's share*: the part of the posterior variance that is
+left when every identifiable combination is known. No data of this kind can reduce it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from equifinal.errors import IdentifiabilityError
+from equifinal.fibre import Fibre
+from equifinal.fibre.of_problem import fibre_of
+from equifinal.identifiability.analysis import GLOBALLY, LOCALLY, NOT, Identifiability
+from equifinal.language.expression import Expression, Name, evaluate, names, to_text
+from equifinal.prediction.predict import prior_rows
+from equifinal.problem.problem import Problem
+from equifinal.results.store import identifiability_of, problem_of
+
+if TYPE_CHECKING:
+    from arviz import InferenceData
+
+Array = NDArray[np.float64]
+
+PARAMETER, NOISE, QUANTITY, COMBINATION = "parameter", "noise", "quantity", "combination"
+PRIOR_DRAWS, REGRESSED, MOST_SCORES = 20_000, 4000, 16
+WEAK = 0.5  # shrinkage below which data are said to inform barely
+UNTOUCHED = 0.1  # shrinkage below which a posterior is said to be the prior
+TAIL = 0.3  # if the central 99% hold less than this of the variance, the variance is the tail's
+
+
+@dataclass(frozen=True, eq=False)
+class Finding:
+    """One parameter, quantity of interest or combination.
+
+    Attributes
+    ----------
+    kind
+        ``parameter``, ``noise`` (a parameter that only the noise has), ``quantity`` or ``combination``.
+    verdict
+        ``globally``, ``locally`` or ``not`` identifiable.
+    alternatives
+        Of a locally identifiable one, how many values are possible; 0 if not known.
+    prior, posterior
+        Draws, finite ones only.
+    shrinkage
+        See the module; NaN where it is not defined.
+    robust
+        Whether the shrinkage is that of the central 90%.
+    prior_share
+        See the module; 0 for what is globally identifiable, NaN where not known.
+    """
+
+    name: str
+    kind: str
+    expression: Expression
+    verdict: str
+    alternatives: int
+    prior: Array
+    posterior: Array
+    shrinkage: float
+    robust: bool
+    prior_share: float
+
+    @property
+    def weak(self) -> bool:
+        """Identifiable, but barely informed by these data."""
+        return self.verdict != NOT and self.shrinkage < WEAK
+
+    @cached_property
+    def mean(self) -> float:
+        return float(self.posterior.mean()) if self.posterior.size else math.nan
+
+    @cached_property
+    def sd(self) -> float:
+        return float(self.posterior.std(ddof=1)) if self.posterior.size > 1 else math.nan
+
+    def quantile(self, q: float) -> float:
+        return float(np.quantile(self.posterior, q)) if self.posterior.size else math.nan
+
+
+@dataclass(frozen=True)
+class Direction:
+    """A product of powers of combinations (those that change sign: a sum), and the shrinkage along it."""
+
+    weights: Mapping[str, float]
+    shrinkage: float
+    logarithmic: Mapping[str, bool]
+
+
+@dataclass(frozen=True, eq=False)
+class Meaning:
+    """What a run says about its problem: see `interpret`."""
+
+    problem: Problem
+    identifiability: Identifiability
+    findings: tuple[Finding, ...]
+    weakest: Direction | None
+    fibre: Fibre | None = field(repr=False)
+
+    def of_kind(self, *kinds: str) -> list[Finding]:
+        return [f for f in self.findings if f.kind in kinds]
+
+    def named(self, name: str) -> Finding:
+        return next(f for f in self.findings if f.name == name)
+
+    def combinations_with(self, finding: Finding) -> list[Finding]:
+        """What the data determine of a parameter: the combinations it appears in."""
+        return [f for f in self.of_kind(COMBINATION) if finding.name in names(f.expression)]
+
+    def tied_to(self, finding: Finding) -> list[str]:
+        """Other unidentifiable parameters in those combinations."""
+        used = [name for f in self.combinations_with(finding) for name in names(f.expression) if name != finding.name]
+        verdicts = self.identifiability.parameters
+        return [name for name in dict.fromkeys(used) if verdicts.get(name, GLOBALLY) != GLOBALLY]
+
+
+def interpret(data: InferenceData) -> Meaning:
+    """Prior beside posterior for every parameter, quantity of interest and identifiable combination of a run."""
+    problem, found = problem_of(data), identifiability_of(data)
+    fibre = _fibre(problem, found)
+    theta = np.column_stack([data.posterior[name].values.reshape(-1) for name in problem.parameters])
+    constants = {name: float(value) for name, value in found.constants.items()}
+    before = _columns(problem, prior_rows(problem, PRIOR_DRAWS), constants)
+    after = _columns(problem, theta, constants)
+    features = _features(found, after, fibre)
+    findings = []
+    for name, kind, expression, verdict in _everything(problem, found):
+        prior, posterior = _values(expression, before), _values(expression, after)
+        shrinkage, robust = shrinkage_of(prior, posterior)
+        share = 0.0 if verdict == GLOBALLY else _prior_share(posterior, features)
+        prior, posterior = prior[np.isfinite(prior)], posterior[np.isfinite(posterior)]
+        count = found.alternatives.get(name, 0)
+        findings.append(Finding(name, kind, expression, verdict, count, prior, posterior, shrinkage, robust, share))
+    weakest = _weakest(fibre, before, after)
+    return Meaning(problem, found, tuple(findings), weakest, fibre)
+
+
+def _fibre(problem: Problem, found: Identifiability) -> Fibre | None:
+    try:
+        return fibre_of(problem, analysis=found)
+    except IdentifiabilityError:
+        return None
+
+
+def _columns(problem: Problem, theta: Array, constants: Mapping[str, float]) -> dict[str, Array]:
+    found = {name: theta[:, j] for j, name in enumerate(problem.parameters)}
+    return found | {name: np.full(len(theta), value) for name, value in constants.items()}
+
+
+def _values(expression: Expression, columns: Mapping[str, Array]) -> Array:
+    size = next(iter(columns.values())).size
+    with np.errstate(all="ignore"):
+        return np.broadcast_to(np.asarray(evaluate(expression, columns, float), float), (size,)).copy()
+
+
+def _everything(problem: Problem, found: Identifiability) -> list[tuple[str, str, Expression, str]]:
+    noise = {name for e in problem.experiments for name in e.noise_parameters}
+    rows: list[tuple[str, str, Expression, str]] = []
+    for name in problem.parameters:
+        if name in found.parameters and name not in noise:
+            rows.append((name, PARAMETER, Name(name), found.parameters[name]))
+        else:  # the scatter of the data tells it
+            rows.append((name, NOISE, Name(name), GLOBALLY))
+    for name, expression in problem.quantities.items():
+        if name not in problem.parameters:
+            rows.append((name, QUANTITY, expression, _quantity_verdict(name, expression, problem, found)))
+    for expression in found.combinations:
+        if not isinstance(expression, Name):  # a parameter by itself was told above
+            rows.append((to_text(expression), COMBINATION, expression, GLOBALLY))
+    return rows
+
+
+def _quantity_verdict(name: str, expression: Expression, problem: Problem, found: Identifiability) -> str:
+    if name in found.quantities:
+        return found.quantities[name]
+    known = [found.parameters.get(n, GLOBALLY) for n in names(expression)]
+    return GLOBALLY if all(word == GLOBALLY for word in known) else NOT
+
+
+def shrinkage_of(prior: Array, posterior: Array) -> tuple[float, bool]:
+    """1 - Var(posterior) / Var(prior), and whether widths of the central 90% had to stand in for the variances."""
+    before, after = prior[np.isfinite(prior)], posterior[np.isfinite(posterior)]
+    if before.size < 2 or after.size < 2:
+        return math.nan, False
+    low, high = np.quantile(before, [0.005, 0.995])
+    centre = before[(before >= low) & (before <= high)]
+    variance = float(before.var())
+    whole = before.size == prior.size and after.size == posterior.size
+    if whole and variance > 0 and centre.var() > TAIL * variance:
+        return 1.0 - float(after.var()) / variance, False
+    width = float(np.ptp(np.quantile(before, [0.05, 0.95])))
+    return (1.0 - (float(np.ptp(np.quantile(after, [0.05, 0.95]))) / width) ** 2 if width > 0 else math.nan), True
+
+
+# --- how much of a posterior is left when the combinations are known ---
+
+
+def _features(found: Identifiability, columns: Mapping[str, Array], fibre: Fibre | None) -> Array | None:
+    """Scores of the combinations, their squares and products: enough for a smooth function near the posterior."""
+    if not found.complete:
+        return None
+    functions = fibre.functions if fibre else found.combinations
+    values = [_values(f, columns) for f in functions]
+    scores = [s for s in map(_scores, values) if s is not None][:MOST_SCORES]
+    size = next(iter(columns.values())).size
+    return np.column_stack([np.ones(size), *scores, *(a * b for i, a in enumerate(scores) for b in scores[i:])])
+
+
+def _scores(values: Array) -> Array | None:
+    """Normal scores of ranks: whatever the scale, and no tail can dominate."""
+    from scipy.special import ndtri
+
+    if not np.isfinite(values).all() or np.ptp(values) == 0:
+        return None
+    ranks = np.argsort(np.argsort(values, kind="stable"), kind="stable")
+    return ndtri((ranks + 0.5) / len(values))
+
+
+def _prior_share(values: Array, features: Array | None) -> float:
+    scores = _scores(values)
+    if features is None or scores is None:
+        return math.nan
+    step = max(1, len(scores) // REGRESSED)
+    x, y = features[::step], scores[::step]
+    if len(y) < 4 * x.shape[1]:
+        x = x[:, : max(1, len(y) // 4)]
+    left = y - x @ np.linalg.lstsq(x, y, rcond=None)[0]
+    spread = float(left @ left) / max(1, len(y) - x.shape[1]) / float(y.var(ddof=1))
+    return min(1.0, max(0.0, spread))
+
+
+# --- the direction that the data determine worst ---
+
+
+def _weakest(fibre: Fibre | None, before: Mapping[str, Array], after: Mapping[str, Array]) -> Direction | None:
+    """The largest generalised eigenvalue of the covariances of the combinations, posterior against prior."""
+    if fibre is None:
+        return None
+    rows: dict[str, tuple[Array, Array]] = {}
+    logarithmic: dict[str, bool] = {}
+    for function in fibre.combinations.independent:
+        pair = _values(function, before), _values(function, after)
+        finite = np.concatenate([v[np.isfinite(v)] for v in pair])
+        signed = bool(finite.size and ((finite > 0).all() or (finite < 0).all()))
+        name = to_text(function)
+        logarithmic[name] = signed
+        with np.errstate(all="ignore"):
+            rows[name] = tuple(np.log(np.abs(v)) if signed else v for v in pair)  # type: ignore[assignment]
+    if not rows:
+        return None
+    covariances = []
+    for side in (0, 1):
+        table = np.column_stack([pair[side] for pair in rows.values()])
+        table = table[np.isfinite(table).all(axis=1)]
+        if len(table) < 10 * len(rows):
+            return None
+        covariances.append(np.atleast_2d(np.cov(table, rowvar=False)))
+    scale = 1.0 / np.sqrt(np.diag(covariances[0]))
+    if not np.isfinite(scale).all():
+        return None
+    return _worst(list(rows), covariances, scale, logarithmic)
+
+
+def _worst(
+    labels: Sequence[str], covariances: Sequence[Array], scale: Array, logarithmic: Mapping[str, bool]
+) -> Direction | None:
+    from scipy.linalg import LinAlgError, eigh
+
+    prior, posterior = (c * np.outer(scale, scale) for c in covariances)
+    try:
+        values, vectors = eigh(posterior, prior + 1e-9 * np.eye(len(prior)))
+    except (LinAlgError, ValueError):
+        return None
+    weights = vectors[:, -1] * scale
+    weights = weights / weights[np.argmax(np.abs(weights * np.sqrt(np.diag(covariances[1]))))]
+    felt = np.abs(weights) * np.sqrt(np.diag(covariances[1]))  # how much each adds to the spread
+    kept = {label: float(w) for label, w, f in zip(labels, weights, felt, strict=True) if f > 0.2 * felt.max()}
+    return Direction(kept, 1.0 - float(values[-1]), {label: logarithmic[label] for label in kept})
+
+
+def verdict_word(finding: Finding) -> str:
+    """``identifiable``, ``one of 2 values``, ``not identifiable``, ``noise``."""
+    if finding.kind == NOISE:
+        return "noise"
+    if finding.verdict == LOCALLY:
+        return f"one of {finding.alternatives} values" if finding.alternatives else "identifiable, at least locally"
+    return {GLOBALLY: "identifiable", NOT: "not identifiable"}[finding.verdict]

@@ -1,0 +1,1 @@
+"""The collapsed sampler: nearly independent draws of the combinations."""

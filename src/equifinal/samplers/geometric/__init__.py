@@ -1,0 +1,1 @@
+"""The geometric sampler: RATTLE along fibres, Metropolis across them."""

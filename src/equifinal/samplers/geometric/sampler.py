@@ -1,0 +1,321 @@
+r"""The geometric sampler: along fibres by RATTLE, which costs no ODE solve, and across them by Metropolis.
+
+All parameters on a fibre {u : xi(u) = c} have the same likelihood, so the posterior given c is the prior given c: the
+density p(u)/J(u) with respect to Hausdorff measure, J = sqrt(det(Dxi Dxi^T)). An iteration of ``kernel="separate"`` is
+
+1. a transition: u' ~ N(u, D^+ Sigma D^+T + s_T^2 Pi_T), with D the Jacobian of h(xi(u)) and Sigma a covariance of h(c)
+   learned in warm-up; accepted with pi(u') q(u|u') / (pi(u) q(u'|u)). q is not symmetric, for D moves with u, and as
+   the determinant of its covariance is proportional to J(u)^-2, log q(u'|u) contains + log J(u);
+2. several moves along the fibre (see `rattle`), each accepted with
+   [p(u_M)/J(u_M)] / [p(u)/J(u)] exp(|p|^2/2 - |p_M|^2/2);
+3. where combinations leave several roots, a swap of roots (see `root_swap`).
+
+Only the transition needs the likelihood. Each of the three leaves the posterior invariant.
+
+``kernel="composite"`` makes one proposal of a move along the fibre and a transition, in either order with probability
+1/2, and accepts it as a whole: the two orders are each other's reverse, and
+
+    along u -> w, across w -> u':  alpha = min(1, pi(u') q(w|u') J(u) N(p') / (pi(u) q(u'|w) J(w) N(p)))
+    across u -> w, along w -> u':  alpha = min(1, pi(u') q(u|w) J(w) N(p') / (pi(u) q(w|u) J(u') N(p))).
+
+Chains begin where `search` brought them from prior draws, with Sigma from a Gaussian fitted there. In warm-up only, the
+size and number of RATTLE steps, Sigma and its scale are adapted.
+
+Everything is computed in v = u/s, with s the prior's spread, so that coordinates are comparable. h(c) = asinh(c/c_0) is
+logarithmic for large |c|; where a combination is the parameter k itself, it is the coordinate u_k.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from equifinal.errors import DataError, SamplingError, did_you_mean
+from equifinal.fibre import Fibre
+from equifinal.posterior.posterior import Posterior
+from equifinal.samplers import root_swap
+from equifinal.samplers.geometric import loops as kernel
+from equifinal.samplers.geometric import rattle
+from equifinal.samplers.geometric.loops import Transition, Weights
+from equifinal.samplers.geometric.scaled_fibre import equipment, ground
+from equifinal.samplers.random_walk import sampler as random_walk
+from equifinal.samplers.random_walk.sampler import FACTOR_EVERY, factorised, update_moments
+from equifinal.samplers.searching.first_covariance import first_covariance
+
+Array = NDArray[np.float64]
+
+COUNTS = (
+    *(f"fibre_{status.name.lower()}" for status in rattle.Status),
+    *("fibre_accepted", "transition_undefined", "swapped", "unresolved_roots"),
+)
+WEIGHTS = Weights()
+FAILURES = 0.05  # share of moves along the fibre that may fail for the size of their steps
+SEARCHES = True  # for a start, from prior draws
+WARMUP = 5000
+PAPER = {
+    "kernel": "composite",
+    "transition": "paper",
+    "step_size": 0.005,
+    "steps": 20,
+    "normal_sd": 0.8,
+    "tangent_sd": 0.2,
+    "scaled": False,
+}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Options of the geometric sampler.
+
+    Attributes
+    ----------
+    kernel
+        ``"separate"`` or ``"composite"``.
+    transition
+        ``"learned"``: a covariance of c learned in warm-up and pulled back; ``"paper"``: sds ``normal_sd`` across the
+        fibre and ``tangent_sd`` along it, fixed.
+    fibre_moves
+        Moves along the fibre for each ODE solve (one if composite).
+    step_size, steps
+        Of RATTLE, in v; what is left out is adapted, with at most ``max_steps``. A size without a number of steps is
+        the largest size.
+    force
+        Whether moves along the fibre follow the gradient of log p - log J: constrained Hamiltonian Monte Carlo.
+    scaled
+        Whether coordinates are divided by the prior's spread.
+    fibre_target, transition_target
+        The acceptance that warm-up aims at.
+    """
+
+    kernel: str = "separate"
+    transition: str = "learned"
+    fibre_moves: int = 4
+    step_size: float | None = None
+    steps: int | None = None
+    max_steps: int = 10
+    normal_sd: float = 0.8
+    tangent_sd: float = 0.2
+    force: bool = False
+    scaled: bool = True
+    fibre_target: float = 0.7
+    transition_target: float = 0.3
+
+    def __post_init__(self) -> None:
+        for name, known in (("kernel", ("separate", "composite")), ("transition", ("learned", "paper"))):
+            value = getattr(self, name)
+            if value not in known:
+                hint = did_you_mean(str(value), known)
+                raise DataError(f"geometric option '{name}' must be {' or '.join(known)}, not {value!r}{hint}")
+        for name in ("fibre_moves", "steps", "max_steps"):
+            value = getattr(self, name)
+            whole = isinstance(value, int) and not isinstance(value, bool) and value >= 1
+            if not whole and not (value is None and name == "steps"):
+                raise DataError(f"geometric option '{name}' must be a whole number of at least 1, not {value!r}")
+        for name in ("step_size", "normal_sd", "tangent_sd"):
+            value = getattr(self, name)
+            if not _positive(value) and not (value is None and name == "step_size"):
+                raise DataError(f"geometric option '{name}' must be a positive number, not {value!r}")
+        for name in ("fibre_target", "transition_target"):
+            value = getattr(self, name)
+            if not _positive(value) or not value < 1:
+                raise DataError(f"geometric option '{name}' must lie between 0 and 1, not {value!r}")
+        for name in ("force", "scaled"):
+            if not isinstance(getattr(self, name), bool):
+                raise DataError(f"geometric option '{name}' must be true or false, not {getattr(self, name)!r}")
+
+    @property
+    def needs_fibre(self) -> bool:
+        return True
+
+
+def _positive(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < math.inf
+
+
+class State(NamedTuple):
+    """Where each chain is, and what its warm-up has learned; the first axis of every array is the chain."""
+
+    position: Array
+    log_prior: Array
+    log_likelihood: Array
+    log_step: Array  # size of a RATTLE step
+    log_length: Array  # of a whole move along the fibre
+    factor: Array  # Cholesky factor of the covariance of h(c)
+    log_scale: Array  # of transitions
+    log_tangent: Array  # sd of transitions along the fibre, before log_scale
+    mean: Array  # of h(c)
+    covariance: Array
+
+
+Info = random_walk.Info  # ``accepted`` and ``acceptance`` are the transition's
+
+
+def _transition(state: State, settings: Settings) -> Transition:
+    if settings.transition == "learned":
+        return Transition(True, state.factor, state.log_scale, state.log_scale + state.log_tangent)
+    sds = (np.full(len(state.factor), math.log(sd)) for sd in (settings.normal_sd, settings.tangent_sd))
+    return Transition(False, state.factor, *sds)
+
+
+def _steps(state: State, settings: Settings) -> tuple[Array, NDArray[np.int64]]:
+    """Size and number of RATTLE steps of each chain."""
+    eps = np.exp(np.minimum(state.log_step, state.log_length))
+    if settings.steps is None:
+        return eps, np.clip(np.rint(np.exp(state.log_length) / eps), 1, settings.max_steps).astype(np.int64)
+    return eps, np.full(len(eps), settings.steps, np.int64)
+
+
+def init(posterior: Posterior, positions: Array, settings: Settings, fibre: Fibre | None = None) -> State:
+    """Chains at the given positions, with a first guess of the transitions from where they are."""
+    if fibre is None:
+        raise SamplingError("the geometric sampler needs to know the fibres of the model: give it a Fibre")
+    if fibre.dimension == 0:
+        how = "transitions and swaps of roots" if fibre.chart.degree > 1 else "transitions"
+        warnings.warn(
+            f"every parameter is determined by the data{' up to swaps' if fibre.chart.degree > 1 else ''}: there is "
+            f"nothing to move along, and the geometric sampler makes {how} only",
+            stacklevel=2,
+        )
+    found = posterior.evaluate(positions)
+    chains, q = len(positions), fibre.rank
+    widest = np.diag(ground(fibre, settings.scaled).spread)
+    size = 0.25 if settings.step_size is None else settings.step_size
+    length = size * (4 if settings.steps is None else settings.steps)
+    state = State(
+        position=np.array(positions),
+        log_prior=found.log_prior,
+        log_likelihood=found.log_likelihood,
+        log_step=np.full(chains, math.log(size)),
+        log_length=np.full(chains, math.log(length)),
+        factor=np.tile(widest, (chains, 1, 1)),
+        log_scale=np.full(chains, math.log(2.38 / math.sqrt(max(q, 1)))),
+        log_tangent=np.zeros(chains),
+        mean=np.zeros((chains, q)),
+        covariance=np.tile(widest**2, (chains, 1, 1)),
+    )
+    if settings.transition == "paper" or q == 0:
+        return state
+    covariance = first_covariance(posterior, positions, fibre)[:, :q, :q]
+    state = state._replace(covariance=covariance, factor=np.stack([factorised(s, widest) for s in covariance]))
+    values, sizes = _locate(state, settings, fibre)
+    return state._replace(mean=values, log_tangent=np.where(np.isfinite(sizes), sizes, 0.0))
+
+
+def _locate(state: State, settings: Settings, fibre: Fibre) -> tuple[Array, Array]:
+    chains = len(state.position)
+    values, sizes = np.zeros((chains, fibre.rank)), np.zeros(chains)
+    kernel.locate(
+        *equipment(fibre, settings.scaled, False), _transition(state, settings), state.position, values, sizes
+    )
+    return values, sizes
+
+
+def step(
+    posterior: Posterior,
+    state: State,
+    rngs: Sequence[np.random.Generator],
+    settings: Settings,
+    iteration: int,
+    warmup: int,
+    fibre: Fibre | None = None,
+) -> tuple[State, Info]:
+    """One iteration of every chain; adapts while ``iteration < warmup``."""
+    assert fibre is not None
+    moves = 0 if fibre.dimension == 0 else 1 if settings.kernel == "composite" else settings.fibre_moves
+    moved, info, along = _iterate(posterior, state, rngs, settings, fibre, moves)
+    if root_swap.due(fibre, iteration):
+        swap = root_swap.swap(fibre, moved.position, moved.log_prior, rngs)
+        moved = moved._replace(position=swap.position, log_prior=swap.log_prior)
+        info.counts[:, kernel.SWAPPED], info.counts[:, kernel.UNRESOLVED] = swap.swapped, swap.unresolved
+    if iteration < warmup:
+        if moves:
+            moved = _adapt_steps(moved, along, info.counts, settings, iteration)
+        if settings.transition == "learned":
+            moved = _adapt_transition(moved, info.acceptance, settings, iteration, fibre)
+    return moved, info
+
+
+def _iterate(
+    posterior: Posterior,
+    state: State,
+    rngs: Sequence[np.random.Generator],
+    settings: Settings,
+    fibre: Fibre,
+    moves: int,
+) -> tuple[State, Info, Array]:
+    """A transition and moves along the fibre, or both in one; and the acceptance of moves along the fibre."""
+    chains, d = state.position.shape
+    composite = settings.kernel == "composite" and moves > 0
+    normals, uniforms = np.empty((moves + 1, chains, d)), np.empty((chains, 1 + 2 * moves))
+    for i, rng in enumerate(rngs):  # a generator a chain: the draws do not depend on how chains are grouped
+        normals[:, i] = rng.standard_normal((moves + 1, d))
+        uniforms[i] = rng.random(1 + 2 * moves)
+    tools, transition = equipment(fibre, settings.scaled, settings.force), _transition(state, settings)
+    eps, steps = _steps(state, settings)
+    proposal, log_ratio, along = np.empty_like(state.position), np.empty(chains), np.empty(chains)
+    counts = np.zeros((chains, kernel.COUNTS), np.int64)
+    if composite:
+        draws = (normals[0], normals[1], uniforms)
+        result = (proposal, log_ratio)
+        kernel.compose(*tools, transition, WEIGHTS, state.position, *draws, eps, steps, result, along, counts)
+    else:
+        kernel.transit(*tools, transition, WEIGHTS, state.position, normals[0], proposal, log_ratio, counts)
+    found = posterior.evaluate(proposal)
+    with np.errstate(invalid="ignore"):
+        log_ratio += found.log_prior + found.log_likelihood - state.log_prior - state.log_likelihood
+    acceptance = np.exp(np.minimum(0.0, np.where(np.isnan(log_ratio), -np.inf, log_ratio)))
+    accepted = uniforms[:, 0] < acceptance
+    position = np.where(accepted[:, None], proposal, state.position)
+    prior = np.where(accepted, found.log_prior, state.log_prior)
+    if composite:
+        counts[:, kernel.ACCEPTED] = accepted
+    elif moves:
+        kernel.sweep(*tools, WEIGHTS, position, prior, eps, steps, normals, uniforms, along, counts)
+    moved = state._replace(
+        position=position,
+        log_prior=prior,
+        log_likelihood=np.where(accepted, found.log_likelihood, state.log_likelihood),
+    )
+    return moved, Info(accepted, acceptance, found.solves, found.failures, counts), along
+
+
+# --- warm-up ---
+
+
+def _gain(iteration: int) -> float:
+    return 2.0 * (iteration + 1.0) ** -0.6
+
+
+def _adapt_steps(state: State, along: Array, counts: NDArray[np.int64], settings: Settings, iteration: int) -> State:
+    """Steps small enough that Newton's method finds its way there and back; as many as bring the target acceptance."""
+    bad = [rattle.Status.NEWTON_FAILED, rattle.Status.NOT_REVERSIBLE, rattle.Status.NOT_FINITE]
+    failed = counts[:, bad].sum(axis=1) / np.maximum(1, counts[:, : kernel.STATUSES].sum(axis=1))
+    log_step, log_length = state.log_step, state.log_length
+    if settings.step_size is None:
+        log_step = np.clip(log_step + 2 * _gain(iteration) * (FAILURES - failed), -20.0, 3.0)
+    if settings.steps is None:
+        log_length = log_length + _gain(iteration) * (along - settings.fibre_target)
+        log_length = np.clip(log_length, -20.0, log_step + math.log(settings.max_steps))
+    elif settings.step_size is None:  # so many steps, of whatever size brings the target acceptance
+        log_step = np.minimum(log_step, state.log_step + _gain(iteration) * (along - settings.fibre_target))
+        log_length = log_step + math.log(settings.steps)
+    return state._replace(log_step=log_step, log_length=log_length)
+
+
+def _adapt_transition(state: State, acceptance: Array, settings: Settings, iteration: int, fibre: Fibre) -> State:
+    """The covariance of h(c) so far, with a scale for the target acceptance, as the random walk does it for u."""
+    values, sizes = _locate(state, settings, fibre)
+    weight = 4.0 / (iteration + 20.0)  # a mean over the later part; even a first guess a hundred times too wide fades
+    mean, covariance = update_moments(state.mean, state.covariance, values, weight)
+    log_scale = state.log_scale + _gain(iteration) * (acceptance - settings.transition_target)
+    log_tangent = state.log_tangent + np.where(np.isfinite(sizes), weight * (sizes - state.log_tangent), 0.0)
+    factor = state.factor
+    if iteration >= 100 and iteration % FACTOR_EVERY == 0 and fibre.rank:
+        factor = np.stack([factorised(c, old) for c, old in zip(covariance, state.factor, strict=True)])
+    return state._replace(mean=mean, covariance=covariance, log_scale=log_scale, log_tangent=log_tangent, factor=factor)

@@ -1,0 +1,1 @@
+"""The posterior density of the combinations, with noise parameters integrated out."""

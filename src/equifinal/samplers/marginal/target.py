@@ -1,0 +1,115 @@
+"""The posterior density of the combinations, estimated: what importance sampling, walkers and chains are about.
+
+Noise parameters that can be integrated out for a trajectory (`scatter`) are not among the combinations then: c is held
+at a value of theirs, whose prior density is divided out.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from equifinal.fibre import Fibre
+from equifinal.posterior.posterior import Posterior
+from equifinal.samplers.coordinates.unfolding import unfolding
+from equifinal.samplers.marginal.noise_integral import Scatter, Scattered
+from equifinal.samplers.points.estimator import Estimate, Estimator, EstimatorByC, choose
+from equifinal.samplers.points.law import Moments
+from equifinal.samplers.proposals.mixture import Mixture
+
+Array = NDArray[np.float64]
+Tool = Estimator | EstimatorByC
+
+PIECE = 2_000_000  # points on fibres that are kept in memory together
+
+
+class Numbers(NamedTuple):
+    """Uniforms behind n estimates: points on fibres (n, N, width), those of noise parameters (n, M, k), a root (n,)."""
+
+    points: Array
+    scatter: Array
+    choice: Array
+
+
+class Estimates(NamedTuple):
+    """log of l(c) p_C(c) |dc/dx| at points x, with all that goes with it."""
+
+    log_target: Array
+    scattered: Scattered
+    chosen: Array  # theta, by weight, with noise parameters as they are held
+    found: Estimate
+    solves: NDArray[np.int64]
+    failures: NDArray[np.int64]
+
+
+class Target:
+    """How the density is estimated.
+
+    Attributes
+    ----------
+    coordinates
+        What x is: `Unfolding`, noise parameters held.
+    """
+
+    def __init__(self, posterior: Posterior, fibre: Fibre, tool: Tool, scatter: Scatter):
+        self.posterior, self.fibre, self.tool, self.scatter = posterior, fibre, tool, scatter
+        self.coordinates = unfolding(fibre).holding(scatter.parameters, scatter.start)
+
+    def numbers(self, rng: np.random.Generator, number: int) -> Numbers:
+        """For so many estimates."""
+        points = self.tool.many_uniforms(rng, number)
+        return Numbers(points, self.scatter.uniforms(rng, number), rng.random(number))
+
+    def estimate(self, x: Array, numbers: Numbers, moments: Moments) -> Estimates:
+        """At x (n, q less what is held)."""
+        n = len(x)
+        c, log_slope = self.coordinates.backward(x)
+        found = self.tool.estimate(c, numbers.points, moments)
+        chosen = found.theta[np.arange(n), choose(found.log_weight, numbers.choice)]
+        with np.errstate(invalid="ignore"):
+            density = found.log_p + log_slope - self.scatter.log_prior_at_start
+        possible = np.isfinite(density)
+        scattered, solves, failures = self._scattered(chosen, numbers.scatter, possible)
+        log_l = scattered.log_mean
+        target = np.where(possible & np.isfinite(log_l), density + log_l, -np.inf)
+        return Estimates(target, scattered, chosen, found, solves, failures)
+
+    def _scattered(
+        self, theta: Array, uniforms: Array, possible: NDArray[np.bool_]
+    ) -> tuple[Scattered, NDArray[np.int64], NDArray[np.int64]]:
+        """No solve is spent where nothing is possible."""
+        n, number, k = uniforms.shape
+        nowhere = np.full((n, len(self.scatter.groups), number), -np.inf)
+        made = Scattered(np.full((n, number, k), np.nan), nowhere, nowhere.copy())
+        solves, failures = np.zeros((2, n), np.int64)
+        if possible.any():
+            there, solves[possible], failures[possible] = self.scatter.integrate(theta[possible], uniforms[possible])
+            for whole, part in zip(made, there, strict=True):
+                whole[possible] = part
+        return made, solves, failures
+
+
+class Explored:
+    """The log of the target at points, each with new points on its fibre; and what that has cost so far."""
+
+    def __init__(self, target: Target, moments: Moments, rng: np.random.Generator):
+        self.target, self.moments, self.rng = target, moments, rng
+        self.coordinates = target.coordinates
+        self.solves = self.failures = 0
+
+    def log_target(self, x: Array) -> Array:
+        together = max(1, PIECE // self.target.tool.number)
+        return np.concatenate([self.estimates(x[i : i + together]).log_target for i in range(0, len(x), together)])
+
+    def log_density(self, mixture: Mixture, x: Array) -> Array:
+        """Of a proposal, with which the target is to be compared."""
+        return self.coordinates.log_density(mixture, x)
+
+    def estimates(self, x: Array) -> Estimates:
+        """With all that goes with them, for points that are not too many."""
+        repeated = Moments(*(np.repeat(part, len(x), axis=0) for part in self.moments))
+        made = self.target.estimate(x, self.target.numbers(self.rng, len(x)), repeated)
+        self.solves, self.failures = self.solves + int(made.solves.sum()), self.failures + int(made.failures.sum())
+        return made

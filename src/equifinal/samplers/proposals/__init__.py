@@ -1,0 +1,1 @@
+"""Mixtures as frozen proposals, and how well they fit, judged by importance weights."""

@@ -1,0 +1,177 @@
+r"""Mixtures of Student t laws: proposals that are fitted to weighted draws and then frozen.
+
+    q(x) = sum_k a_k t_nu(x; m_k, S_k),
+
+fitted by expectation-maximisation for weighted draws (Peel and McLachlan 2000, Statistics and Computing 10), in which
+a draw x has in component k the weight (nu + q) / (nu + delta_k(x)^2), so that far-off draws pull less.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from equifinal.machine.compiled import compiled
+from equifinal.samplers.proposals.log_sums import log_sums
+
+Array = NDArray[np.float64]
+
+ROUNDS = 60
+LEAST_SHARE = 0.02  # of a component; those below are dropped
+DF = 12.0  # degrees of freedom of components that are fitted
+NOTHING = 1e-8  # of a draw: a share of it that a component need not look at
+GAIN = 1e-5  # of the mean log density: less is not worth another round
+
+
+class Mixture(NamedTuple):
+    """Shares (k,), centres (k, q), Cholesky factors (k, q, q) of scale matrices, and degrees of freedom (k,)."""
+
+    share: Array
+    centre: Array
+    factor: NDArray[Any]
+    df: Array
+
+    @property
+    def dimension(self) -> int:
+        return self.centre.shape[1]
+
+    def log_density(self, x: Array) -> Array:
+        return log_sums(self._log_parts(np.ascontiguousarray(x))[0])
+
+    def _log_parts(self, x: Array) -> tuple[Array, Array]:
+        """log of each component's part in the density at points x, and delta_k(x)^2, both (n, k)."""
+        return _log_parts(x, self.share, self.centre, np.linalg.inv(self.factor), self.df)
+
+    def sample(self, rng: np.random.Generator, number: int) -> Array:
+        """Draws (number, q)."""
+        return self.from_numbers(*self.numbers(rng, number))
+
+    def numbers(self, rng: np.random.Generator, number: int) -> tuple[Array, Array, Array]:
+        """What a draw takes: a uniform, a chi-square of each component's degrees of freedom, normals."""
+        return (
+            rng.random(number),
+            rng.chisquare(self.df, (number, len(self.df))),
+            rng.standard_normal((number, self.dimension)),
+        )
+
+    def from_numbers(self, uniforms: Array, chi_squares: Array, normals: Array) -> Array:
+        return _draws(uniforms, chi_squares, normals, *self)
+
+    def joined(self, other: Mixture, share: float) -> Mixture:
+        """Both, the other one with a share of the whole."""
+        parts = (np.concatenate(pair) for pair in zip(self, other, strict=True))
+        share_both = np.concatenate([(1 - share) * self.share, share * other.share])
+        return Mixture(*parts)._replace(share=share_both)
+
+
+def single(centre: Array, covariance: Array, df: float) -> Mixture:
+    factor = np.linalg.cholesky(covariance)
+    return Mixture(np.ones(1), centre[None], factor[None], np.full(1, df))
+
+
+def equal(centre: Array, factor: NDArray[Any]) -> Mixture:
+    """Components at the centres (k, q) with equal shares and one factor (q, q), to fit from."""
+    k = len(centre)
+    return Mixture(np.full(k, 1 / k), centre, np.repeat(factor[None], k, axis=0), np.full(k, DF))
+
+
+def fit(x: Array, weights: Array, start: Mixture, floor: Array) -> Mixture:
+    """Expectation-maximisation from a first mixture; no scale matrix gets smaller than ``floor`` (q, q)."""
+    if x.shape[1] == 0:
+        return Mixture(*(part[:1] for part in start))._replace(share=np.ones(1))
+    x, weights = np.ascontiguousarray(x), weights / weights.sum()
+    mixture, before = start, -math.inf
+    for _ in range(ROUNDS):
+        log_parts, squares = mixture._log_parts(x)
+        total = log_sums(log_parts)
+        size, centre, scatter = _sums(x, weights, log_parts, total, squares, mixture.centre, mixture.df)
+        keep = size > LEAST_SHARE
+        if not keep.all():
+            kept = Mixture(*(part[keep] for part in mixture))
+            mixture, before = kept._replace(share=kept.share / kept.share.sum()), -math.inf
+            continue
+        factor = np.linalg.cholesky(scatter / size[:, None, None] + floor)
+        mixture = Mixture(size / size.sum(), centre, factor, mixture.df)
+        now = float(weights @ total)
+        if now - before < GAIN:
+            break
+        before = now
+    return mixture
+
+
+@compiled
+def _log_parts(x, share, centre, inverse, df):
+    n, q = x.shape
+    found, squares = np.empty((n, share.shape[0])), np.empty((n, share.shape[0]))
+    apart = np.empty(q)
+    for k in range(share.shape[0]):
+        nu = df[k]
+        constant = math.lgamma(0.5 * (nu + q)) - math.lgamma(0.5 * nu) - 0.5 * q * math.log(nu * math.pi)
+        constant += math.log(share[k])
+        for j in range(q):
+            constant += math.log(inverse[k, j, j])
+        for i in range(n):
+            square = 0.0
+            for j in range(q):
+                apart[j] = x[i, j] - centre[k, j]
+                z = 0.0
+                for m in range(j + 1):
+                    z += inverse[k, j, m] * apart[m]
+                square += z * z
+            squares[i, k] = square
+            found[i, k] = constant - 0.5 * (nu + q) * math.log1p(square / nu)
+    return found, squares
+
+
+@compiled
+def _sums(x, weights, log_parts, total, squares, centre, df):
+    """Weight (k,), new centre (k, q), and scatter around it (k, q, q) of each component.
+
+    In plain loops: there are many small rounds, which threads of a matrix library slow down on a busy machine.
+    """
+    n, q = x.shape
+    parts = centre.shape[0]
+    size, mean, scatter = np.zeros(parts), np.zeros((parts, q)), np.zeros((parts, q, q))
+    apart = np.empty(q)
+    for k in range(parts):
+        pulled = 0.0
+        for i in range(n):
+            own = weights[i] * math.exp(log_parts[i, k] - total[i])
+            pull = own * (df[k] + q) / (df[k] + squares[i, k])
+            size[k] += own
+            pulled += pull
+            if own < NOTHING * weights[i]:
+                continue
+            for j in range(q):
+                apart[j] = x[i, j] - centre[k, j]
+                mean[k, j] += pull * apart[j]
+                for m in range(j + 1):
+                    scatter[k, j, m] += pull * apart[j] * apart[m]
+        for j in range(q):
+            for m in range(j + 1):
+                scatter[k, j, m] -= mean[k, j] * mean[k, m] / pulled
+                scatter[k, m, j] = scatter[k, j, m]
+        for j in range(q):
+            mean[k, j] = centre[k, j] + mean[k, j] / pulled
+    return size, mean, scatter
+
+
+@compiled
+def _draws(uniforms, chi_squares, normals, share, centre, factor, df):
+    n, q = normals.shape
+    x = np.empty((n, q))
+    for i in range(n):
+        k, before = 0, share[0]
+        while k + 1 < share.shape[0] and uniforms[i] >= before:
+            k += 1
+            before += share[k]
+        scale = math.sqrt(df[k] / chi_squares[i, k])
+        for j in range(q):
+            total = 0.0
+            for m in range(j + 1):
+                total += factor[k, j, m] * normals[i, m]
+            x[i, j] = centre[k, j] + scale * total
+    return x

@@ -1,0 +1,79 @@
+"""How well a proposal fits, by the weights of its own draws; and the gate that it has to pass."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from equifinal.samplers.proposals import mixture as mixtures
+from equifinal.samplers.proposals.mixture import Mixture
+from equifinal.samplers.proposals.pareto import k_hat
+
+Array = NDArray[np.float64]
+
+INFLATION = 1.1  # of the scale of fitted components
+WIDE_SHARE, WIDE_SCALE, WIDE_DF = 0.1, 1.5, 4.0  # of the defensive component
+K_LIMIT, ACCEPTANCE_LIMIT = 0.5, 0.65
+HIGH_ACCEPTANCE, LOOSE_K_LIMIT = 0.7, 0.7
+SETTLED_ACCEPTANCE_LIMIT = 0.55  # where walkers have been all around
+LAST_ACCEPTANCE_LIMIT = 0.1
+
+
+class Quality(NamedTuple):
+    """The Pareto shape of the weights' tail, and the acceptance of an independence sampler."""
+
+    k_hat: float
+    acceptance: float
+
+    @property
+    def in_words(self) -> str:
+        return f"k-hat {self.k_hat:.2f}, acceptance {self.acceptance:.0%}"
+
+    def better_than(self, other: Quality) -> bool:
+        """Tails first, as far as they are out of bounds."""
+        return (-max(self.k_hat, K_LIMIT), self.acceptance) > (-max(other.k_hat, K_LIMIT), other.acceptance)
+
+
+NONE = Quality(math.inf, 0.0)
+
+
+def judged(log_weights: Array) -> Quality:
+    """Of a proposal whose draws have these log weights."""
+    if not np.isfinite(log_weights).any():
+        return NONE
+    log_weights = np.where(np.isnan(log_weights), -np.inf, log_weights)
+    weights = np.sort(np.exp(log_weights - log_weights.max()))
+    n = len(weights)
+    # E min(1, w'/w) with w' from the proposal and w from the posterior: sums of min(w_i, w_j) over all pairs
+    smaller = float(np.sum(weights * (2 * (n - np.arange(n)) - 1)))
+    return Quality(k_hat(log_weights), smaller / (n * float(weights.sum())))
+
+
+def refusal(quality: Quality, *, settled: bool = False, last: bool = False) -> str:
+    """Why a proposal is not good enough; empty if it is.
+
+    One that was fitted to draws of its own has to fit better than one fitted to where walkers settled, for it may miss
+    tails that its weights do not show. At last, when everything has been tried, a proposal is still better than local
+    moves if it is accepted now and then.
+    """
+    # Metropolis can live with heavier tails than importance sampling, if it is seldom in them
+    k_limit = LOOSE_K_LIMIT if last or quality.acceptance >= HIGH_ACCEPTANCE else K_LIMIT
+    if quality.k_hat >= k_limit:
+        return f"no proposal was found that fits the posterior's tails (k-hat {quality.k_hat:.2f})"
+    least = SETTLED_ACCEPTANCE_LIMIT if settled else ACCEPTANCE_LIMIT
+    if quality.acceptance < (LAST_ACCEPTANCE_LIMIT if last else least):
+        return f"no proposal was found that fits the posterior (acceptance {quality.acceptance:.0%})"
+    return ""
+
+
+def defended(mixture: Mixture) -> Mixture:
+    """A little wider, and with a wide component, so that no part of the posterior is out of reach."""
+    centre = mixture.share @ mixture.centre
+    apart = mixture.centre - centre
+    within = np.einsum("k,kij,klj->il", mixture.share, mixture.factor, mixture.factor)
+    covariance = within + (apart * mixture.share[:, None]).T @ apart
+    wide = mixtures.single(centre, WIDE_SCALE**2 * covariance, WIDE_DF)
+    return mixture._replace(factor=INFLATION * mixture.factor).joined(wide, WIDE_SHARE)

@@ -1,0 +1,1 @@
+"""The pseudo-marginal sampler: Metropolis on the combinations."""

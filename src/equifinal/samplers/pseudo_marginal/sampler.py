@@ -1,0 +1,313 @@
+r"""The pseudo-marginal sampler: Metropolis on the identifiable combinations c, with theta reconstructed.
+
+The likelihood depends on theta only through c = xi(theta), so the posterior of c is l(c) p_C(c). The prior density
+p_C has no formula, but `estimator` gives unbiased estimates of it from N points U on the fibre, without an ODE solve.
+The state is (c, U). From it propose c' and new points U', and accept with
+
+    alpha = min(1, l(c') hat p_C(c'; U') q(c|c') / (l(c) hat p_C(c; U) q(c'|c))).
+
+Together with a root theta chosen from U by weight, this leaves a law invariant whose marginal in theta is exactly the
+posterior, for every N >= 1 (Andrieu and Roberts 2009, Annals of Statistics 37): N changes how the chain mixes, never
+where it goes. Three things are needed: U and its estimate stay as they are until a proposal is accepted; every
+proposal has new random points; theta is chosen from the U of the state, which may be done anew at every iteration, as
+it is free.
+
+The likelihood of a proposal is computed at the root chosen from U'. That is where theta would be, so that the
+accepted theta would be right even if the likelihood were not quite constant on the fibre, as with an ODE solver it is
+not. Where combinations alone do not tell apart branches of different likelihood, the root's labels say which branch
+it is: the proposal is (c', U', branch) with the branch drawn by weight, which cancels against the branch's share in
+hat p_C, so that the acceptance above holds with hat p_C over all branches; and theta is chosen among the roots of the
+branch.
+
+At most one ODE solve (of each experiment) goes into an iteration. None where hat p_C(c') = 0; and since the uniform
+that decides is drawn first, none where even data that fit perfectly would not be accepted. With
+``proposal = "gradient"`` that solve has sensitivities, and c' is proposed uphill: see `gradient_proposal`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+
+from equifinal.errors import SamplingError
+from equifinal.fibre import Fibre
+from equifinal.posterior.posterior import Posterior
+from equifinal.problem.prior import log_prior, to_theta
+from equifinal.samplers.coordinates.of_combinations import combination_coordinates
+from equifinal.samplers.points.estimator import Estimate, Estimator, EstimatorByC, choose, padded
+from equifinal.samplers.points.law import Moments
+from equifinal.samplers.pseudo_marginal import gradient as gradient_proposal
+from equifinal.samplers.pseudo_marginal.gradient import Aim, aim
+from equifinal.samplers.pseudo_marginal.settings import PAPER, Settings
+from equifinal.samplers.random_walk import sampler as random_walk
+from equifinal.samplers.random_walk.sampler import FACTOR_EVERY, factorised, propose, update_moments
+from equifinal.samplers.searching.first_covariance import first_covariance
+
+__all__ = ["PAPER", "Settings", "State", "estimator", "init", "on_branch", "step"]
+
+Array = NDArray[np.float64]
+
+COUNTS = ("points", "empty_points", "roots", "unresolved_roots", "impossible", "saved_solves")
+POINTS_COUNT, EMPTY, ROOTS_COUNT, UNRESOLVED, IMPOSSIBLE, SAVED = range(len(COUNTS))
+SAME_BRANCH = 1e-6  # relative difference of labels on one branch, at the most
+EARLY = True  # whether solves are spared that cannot be accepted
+SEARCHES = True  # for a start, from prior draws
+WARMUP = 5000
+TRIALS = 200  # estimates at one c, to see how noisy they are
+
+_made: WeakKeyDictionary[Fibre, dict[Any, Estimator | EstimatorByC]] = WeakKeyDictionary()
+
+
+def estimator(fibre: Fibre, settings: Settings) -> Estimator | EstimatorByC:
+    """Made once for a fibre and settings."""
+    # two classes may have one name: a notebook's cell run twice
+    known, key = _made.setdefault(fibre, {}), (repr(settings), settings.law if callable(settings.law) else None)
+    if key not in known:
+        number = settings.aux if fibre.dimension else 1  # without a continuum one point has all the roots
+        options: dict[str, Any] = {"points": settings.points, "law": settings.law, "roots": settings.roots}
+        if settings.partition == "by c":
+            known[key] = EstimatorByC(fibre, number, **options)
+        else:
+            named = settings.partition != "volume" and fibre.dimension > 0
+            chart = fibre.with_partition(settings.partition) if named else fibre
+            known[key] = Estimator(chart, number, charts=settings.charts, **options)
+    return known[key]
+
+
+class State(NamedTuple):
+    """Where each chain is, and what its warm-up has learned; the first axis of every array is the chain."""
+
+    position: Array
+    log_prior: Array
+    log_likelihood: Array
+    h: Array  # coordinates of c
+    log_estimate: Array  # log hat p_C(c) + log |dc/dh|
+    theta: Array  # the roots of U
+    log_weight: Array  # of the roots, those of other branches without weight
+    factor: Array  # proposals of h are log_scale and this Cholesky factor applied to normals; with gradients, at h
+    slope: Array  # of log l at h in units of factor; (chains, 0) for a walk
+    log_scale: Array
+    mean: Array  # of (h, u)
+    covariance: Array
+
+    @property
+    def moments(self) -> Moments:
+        return Moments(self.mean, self.covariance)
+
+    def with_roots(self, number: int) -> State:
+        """With room for so many roots: charts that depend on c may have different numbers of them."""
+        return self._replace(theta=padded(self.theta, number), log_weight=padded(self.log_weight, number))
+
+    @staticmethod
+    def alike(states: Sequence[State]) -> list[State]:
+        """Of chains that ran apart, so that they can be joined."""
+        number = max(state.log_weight.shape[1] for state in states)
+        return [state.with_roots(number) for state in states]
+
+
+Info = random_walk.Info
+
+
+def init(posterior: Posterior, positions: Array, settings: Settings, fibre: Fibre | None = None) -> State:
+    """Chains at the given positions, with a first guess of the proposal from where they are."""
+    if fibre is None:
+        raise SamplingError("the pseudo-marginal sampler needs to know the fibres of the model: give it a Fibre")
+    found = posterior.evaluate(positions)
+    chains, q = len(positions), fibre.rank
+    coordinates = combination_coordinates(fibre)
+    theta = fibre.to_theta(positions)
+    h = coordinates.forward(fibre.xi(theta))
+    covariance = first_covariance(posterior, positions, fibre)
+    likelihood, slope, log_scale = found.log_likelihood, np.empty((chains, 0)), math.log(2.38 / math.sqrt(max(q, 1)))
+    factor = np.stack([factorised(s[:q, :q], np.diag(coordinates.spread)) for s in covariance])
+    if settings.proposal == "gradient":
+        here = aim(posterior, fibre, theta)
+        likelihood = np.where(np.isfinite(here.log_likelihood), here.log_likelihood, likelihood)
+        slope, factor, log_scale = here.slope, here.factor, 0.0
+    state = State(
+        position=np.array(positions),
+        log_prior=found.log_prior,
+        log_likelihood=likelihood,
+        h=h,
+        log_estimate=np.empty(chains),
+        theta=np.empty((chains, 0, len(fibre.names))),
+        log_weight=np.empty((chains, 0)),
+        factor=factor,
+        slope=slope,
+        log_scale=np.full(chains, log_scale),
+        mean=np.concatenate([h, positions], axis=1),
+        covariance=covariance,
+    )
+    return _surround(state, [np.random.default_rng(0) for _ in positions], settings, fibre)
+
+
+def _surround(state: State, rngs: Sequence[np.random.Generator], settings: Settings, fibre: Fibre) -> State:
+    """New points around theta: where a chain starts, and where warm-up has changed the law of the points."""
+    tool = estimator(fibre, settings)
+    theta = fibre.to_theta(state.position)
+    found = tool.around(theta, np.stack([tool.uniforms(rng) for rng in rngs]), state.moments)
+    _, log_slope = combination_coordinates(fibre).backward(state.h)
+    return state._replace(
+        log_estimate=found.log_p + log_slope,
+        theta=found.theta,
+        log_weight=on_branch(fibre, found, theta),
+    )
+
+
+def on_branch(fibre: Fibre, found: Estimate, theta: Array) -> Array:
+    """Log weights of the roots, minus infinity for those with another likelihood than theta (n, d)."""
+    if not fibre.combinations.labels:
+        return found.log_weight
+    n, m, d = found.theta.shape
+    labels = fibre.labels(found.theta.reshape(-1, d)).reshape(n, m, -1)
+    own = fibre.labels(theta)[:, None, :]
+    with np.errstate(invalid="ignore"):
+        same = np.all(np.abs(labels - own) <= SAME_BRANCH * (np.abs(labels) + np.abs(own)), axis=2)
+    return np.where(same, found.log_weight, -np.inf)
+
+
+def step(
+    posterior: Posterior,
+    state: State,
+    rngs: Sequence[np.random.Generator],
+    settings: Settings,
+    iteration: int,
+    warmup: int,
+    fibre: Fibre | None = None,
+) -> tuple[State, Info]:
+    """One Metropolis step of every chain, and theta anew; adapts while ``iteration < warmup``."""
+    assert fibre is not None
+    if iteration == warmup or (iteration < warmup and iteration % FACTOR_EVERY == 0):
+        state = _surround(state, rngs, settings, fibre)
+    tool, coordinates = estimator(fibre, settings), combination_coordinates(fibre)
+    chains, q = state.h.shape
+    normals, uniforms, points = _numbers(rngs, q, tool)
+    uphill = settings.proposal == "gradient"
+    if uphill:
+        h = gradient_proposal.propose(state.h, state.slope, state.factor, state.log_scale, normals)
+    else:
+        h = propose(state.h, state.factor, state.log_scale, normals)
+    c, log_slope = coordinates.backward(h)
+    found = tool.estimate(c, points, state.moments)
+    theta = found.theta[np.arange(chains), choose(found.log_weight, uniforms[:, 1])]
+    log_estimate = found.log_p + log_slope
+    possible = np.isfinite(log_estimate)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        gain = log_estimate - state.log_estimate
+        least = state.log_likelihood + np.log(uniforms[:, 0]) - gain
+    early = EARLY and iteration >= warmup and not uphill  # with gradients the decision needs the slope there
+    there = _evaluate(posterior, fibre, theta, possible, state, least if early else None)
+    with np.errstate(invalid="ignore"):
+        log_ratio = gain + there.log_likelihood - state.log_likelihood
+        if uphill:
+            log_ratio += gradient_proposal.log_odds(state.h, h, state, there, state.log_scale)
+        acceptance = np.exp(np.minimum(0.0, np.where(np.isnan(log_ratio), -np.inf, log_ratio)))
+    accepted = uniforms[:, 0] < acceptance
+    if early:
+        acceptance = accepted.astype(float)  # what was not solved has no other
+    if accepted.any():
+        one, many = accepted[:, None], accepted[:, None, None]
+        number = max(found.log_weight.shape[1], state.log_weight.shape[1])
+        state = state.with_roots(number)
+        state = state._replace(
+            log_likelihood=np.where(accepted, there.log_likelihood, state.log_likelihood),
+            h=np.where(one, h, state.h),
+            log_estimate=np.where(accepted, log_estimate, state.log_estimate),
+            theta=np.where(many, padded(found.theta, number), state.theta),
+            log_weight=np.where(one, padded(on_branch(fibre, found, theta), number), state.log_weight),
+            factor=np.where(many, there.factor, state.factor),
+            slope=np.where(one, there.slope, state.slope),
+        )
+    state = _reconstruct(state, uniforms[:, 2], fibre)
+    counts = np.zeros((chains, len(COUNTS)), np.int64)
+    counts[:, POINTS_COUNT], counts[:, EMPTY] = tool.number, found.empty
+    counts[:, ROOTS_COUNT], counts[:, UNRESOLVED] = found.roots, found.unresolved
+    counts[:, IMPOSSIBLE] = ~possible
+    counts[:, SAVED] = len(posterior.arms) - there.solves
+    if iteration < warmup:
+        state = _adapt(state, acceptance, settings, iteration)
+    return state, Info(accepted, acceptance, there.solves, there.failures, counts)
+
+
+def _evaluate(
+    posterior: Posterior, fibre: Fibre, theta: Array, possible: NDArray[np.bool_], here: State, least: Array | None
+) -> Aim:
+    """Likelihoods at theta where it is possible, and with gradients the proposals from there; else those of here."""
+    none = np.zeros((2, len(theta)), np.int64)
+    there = Aim(np.full(len(theta), -np.inf), here.slope.copy(), here.factor.copy(), *none)
+    if not possible.any():
+        return there
+    if here.slope.shape[1]:
+        made = aim(posterior, fibre, theta[possible])
+    else:
+        values, solves, failures = posterior.log_likelihood(theta[possible], None if least is None else least[possible])
+        made = Aim(values, here.slope[possible], here.factor[possible], solves, failures)
+    for whole, part in zip(there, made, strict=True):
+        whole[possible] = part
+    return there
+
+
+def _numbers(rngs: Sequence[np.random.Generator], q: int, tool: Estimator | EstimatorByC) -> tuple[Array, Array, Array]:
+    """For the proposal, for decisions, and for new points."""
+    normals, uniforms = np.empty((len(rngs), q)), np.empty((len(rngs), 3))
+    points = np.empty((len(rngs), tool.number, tool.width))
+    for i, rng in enumerate(rngs):  # a generator a chain: the draws do not depend on how chains are grouped
+        normals[i], uniforms[i], points[i] = rng.standard_normal(q), rng.random(3), tool.uniforms(rng)
+    return normals, uniforms, points
+
+
+def _reconstruct(state: State, uniforms: Array, fibre: Fibre) -> State:
+    theta = state.theta[np.arange(len(uniforms)), choose(state.log_weight, uniforms)]
+    position = fibre.to_coordinates(theta)
+    there, log_slope = to_theta(position, fibre.table)
+    return state._replace(position=position, log_prior=log_prior(there, fibre.table) + log_slope)
+
+
+def _adapt(state: State, acceptance: Array, settings: Settings, iteration: int) -> State:
+    """The covariance of (h, u) so far, with a scale for the target acceptance, as the random walk does it for u."""
+    q = state.h.shape[1]
+    weight = min(0.5, 4.0 / (iteration + 20.0))  # a mean over the later part: a bad first guess is forgotten
+    both = np.concatenate([state.h, state.position], axis=1)
+    mean, covariance = update_moments(state.mean, state.covariance, both, weight)
+    log_scale = state.log_scale + 2.0 * (iteration + 1.0) ** -0.6 * (acceptance - settings.target)
+    factor = state.factor
+    walks = settings.proposal == "walk"  # gradients need no covariance
+    if walks and q and iteration >= 100 and iteration % FACTOR_EVERY == 0:
+        factor = np.stack([factorised(s[:q, :q], old) for s, old in zip(covariance, factor, strict=True)])
+    return state._replace(mean=mean, covariance=covariance, log_scale=log_scale, factor=factor)
+
+
+# --- afterwards ---
+
+
+def examine(state: Any, theta: Array, chunk: Any, settings: Settings, fibre: Fibre) -> dict[str, float]:
+    """How noisy the estimates are at the best draw: the variance of log hat p_C there, and how often it is zero.
+
+    And how long a chain stood still: the longest stretch of draws with one and the same likelihood.
+    """
+    tool = estimator(fibre, settings)
+    chain, draw = np.unravel_index(np.argmax(chunk.log_likelihood), chunk.log_likelihood.shape)
+    c = fibre.xi(theta[chain, draw])
+    rng = np.random.default_rng(0)
+    points = np.stack([tool.uniforms(rng) for _ in range(TRIALS)])
+    one = Moments(*(np.repeat(part[chain : chain + 1], TRIALS, axis=0) for part in state.moments))
+    log_p = tool.estimate(np.repeat(c, TRIALS, axis=0), points, one).log_p
+    usable = log_p[np.isfinite(log_p)]
+    # without any combination the likelihood is one number, and says nothing about moves
+    stood = max((longest_stretch(row) for row in chunk.log_likelihood), default=0) if fibre.rank else 0
+    return {
+        "log_estimate_variance": float(np.var(usable)) if len(usable) > 1 else math.inf,
+        "zero_estimates": float(1 - len(usable) / TRIALS),
+        "longest_stay": float(stood),
+    }
+
+
+def longest_stretch(values: Array) -> int:
+    """How many equal values follow on each other, at the most."""
+    starts = np.flatnonzero(np.concatenate([[True], values[1:] != values[:-1], [True]]))
+    return int(np.diff(starts).max())

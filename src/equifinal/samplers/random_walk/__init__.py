@@ -1,0 +1,1 @@
+"""The random walk: the baseline."""

@@ -1,0 +1,1 @@
+"""Driving any sampler: settings, segments, checkpoints, executors."""

@@ -1,0 +1,83 @@
+"""Which sampler, and what determines its draws besides the posterior."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from equifinal.errors import DataError, did_you_mean
+
+# modules, each imported when first asked for
+SAMPLERS = {
+    "auto": "choice",
+    "collapsed": "collapsed.sampler",
+    "pseudo-marginal": "pseudo_marginal.sampler",
+    "geometric": "geometric.sampler",
+    "random-walk": "random_walk.sampler",
+}
+MAX_DRAWS = 10**9
+
+
+def sampler_module(name: str) -> ModuleType:
+    return import_module(f"equifinal.samplers.{SAMPLERS[name]}")
+
+
+@dataclass(frozen=True)
+class RunSettings:
+    """What determines the draws, besides the posterior.
+
+    Attributes
+    ----------
+    sampler
+        Name of the sampler.
+    chains, warmup, draws, thin
+        Chains; iterations thrown away while the sampler adapts; iterations kept for each chain, and every how many
+        iterations one is kept (so that a chain runs warmup + draws * thin iterations).
+    seed
+        A whole number; the same seed gives the same draws.
+    options
+        Settings of the sampler itself.
+    """
+
+    sampler: str = "random-walk"
+    chains: int = 4
+    warmup: int = None  # type: ignore[assignment]  # as many as the sampler needs
+    draws: int = 10_000
+    thin: int = 1
+    seed: int = 0
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.sampler not in SAMPLERS:
+            hint = did_you_mean(str(self.sampler), SAMPLERS)
+            raise DataError(f"unknown sampler '{self.sampler}'{hint} (known: {', '.join(SAMPLERS)})")
+        if self.warmup is None:
+            object.__setattr__(self, "warmup", sampler_module(self.sampler).WARMUP)
+        whole = {"chains": 1, "warmup": 0, "draws": 1, "thin": 1, "seed": 0}
+        if self.warmup is None:  # not known before a sampler is chosen
+            del whole["warmup"]
+        for name, least in whole.items():
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not least <= value < 2**63:
+                raise DataError(f"sampling setting '{name}' must be a whole number of at least {least}, not {value!r}")
+            object.__setattr__(self, name, int(value))
+        if self.chains * self.draws > MAX_DRAWS:
+            raise DataError(f"{self.chains} chains of {self.draws} draws cannot be kept; thin them with 'thin'")
+        self.sampler_settings()
+
+    def sampler_settings(self) -> Any:
+        known = [option.name for option in fields(sampler_module(self.sampler).Settings)]
+        for name in self.options:
+            if name not in known:
+                hint = did_you_mean(name, known)
+                raise DataError(f"sampler '{self.sampler}' has no option '{name}'{hint} (it has: {', '.join(known)})")
+        return sampler_module(self.sampler).Settings(**self.options)
+
+    @property
+    def iterations(self) -> int:
+        return self.warmup + self.draws * self.thin

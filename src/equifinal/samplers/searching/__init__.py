@@ -1,0 +1,1 @@
+"""From prior draws to the modes and the shape of a posterior."""

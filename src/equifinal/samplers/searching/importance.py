@@ -1,0 +1,131 @@
+"""Rounds of importance sampling, from a Student t law at each mode to a mixture that fits.
+
+After each round a mixture of t laws is fitted to all draws so far, each weighted against all proposals so far (Cornuet,
+Marin, Mira and Robert 2012, Scandinavian Journal of Statistics 39). A wide component is always added, so that no part
+of the posterior is out of reach.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from equifinal.samplers.marginal.target import Explored
+from equifinal.samplers.proposals import mixture as mixtures
+from equifinal.samplers.proposals.log_sums import beside_largest
+from equifinal.samplers.proposals.mixture import DF, Mixture
+from equifinal.samplers.proposals.quality import NONE, Quality, defended, judged, refusal
+from equifinal.samplers.searching.modes import Modes
+
+Array = NDArray[np.float64]
+
+ROUNDS = (400, 1400, 800)  # draws; the last judge what the others have found
+MORE_ROUNDS = (1300, 2500)  # if these do not suffice
+HIGHEST = 7.0  # weight of a draw beside their mean: a chain would stand there for so long, so another round is worth it
+DUST = 1e-5  # of all weight, not looked at when a mixture is fitted
+
+
+class Importance:
+    """All draws so far, weighted against all proposals so far."""
+
+    def __init__(self, explored: Explored, modes: Modes):
+        self.explored, self.modes, self.rng = explored, modes, explored.rng
+        self.floor = min(modes.covariance, key=lambda s: np.linalg.slogdet(s)[1])  # of the narrowest mode
+        self.mixture = laplace(modes)
+        self.quality: Quality = NONE
+        self.proposals: list[Mixture] = []
+        self.sizes: list[int] = []
+        self.x, self.log_target, self._weighted = np.empty((0, modes.h.shape[1])), np.empty(0), False
+
+    @property
+    def nowhere(self) -> bool:
+        """Whether no draw has a weight."""
+        return not self._weighted
+
+    def passes(self, report: Callable[[str], None] = lambda text: None) -> bool:
+        """Rounds until the proposal passes; false if it never does, or if there is nothing around the modes."""
+        for size in (*ROUNDS, *MORE_ROUNDS):
+            if self.sizes:
+                self.mixture = self._fitted()
+            self.draw(size)
+            if self.nowhere:
+                return False
+            report(f"proposal {self.quality.in_words}")
+            if len(self.sizes) >= len(ROUNDS) and not refusal(self.quality) and self._highest() < HIGHEST:
+                return True
+        return not refusal(self.quality)
+
+    def draw(self, size: int) -> None:
+        """A round with the newest mixture, and how well that fits."""
+        proposal = defended(self.mixture)
+        x = proposal.sample(self.rng, size)
+        log_target = self.explored.log_target(x)
+        with np.errstate(invalid="ignore"):
+            log_weight = log_target - self.explored.log_density(proposal, x)
+        self.quality = judged(log_weight)
+        self._weighted |= bool(np.isfinite(log_weight).any())
+        self.proposals.append(proposal)
+        self.sizes.append(size)
+        self.x, self.log_target = np.concatenate([self.x, x]), np.concatenate([self.log_target, log_target])
+
+    def _highest(self) -> float:
+        """The highest weight that any draw so far has under the newest proposal, beside the mean of that one's own."""
+        with np.errstate(invalid="ignore"):
+            weights = beside_largest(self.log_target - self.explored.log_density(self.proposals[-1], self.x))
+        return float(weights.max() / weights[-self.sizes[-1] :].mean())
+
+    def weighted(self) -> tuple[Array, Array]:
+        """Draws with weights that none of them dominates."""
+        rounds = zip(self.sizes, self.proposals, strict=True)
+        log_q = np.logaddexp.reduce(
+            [math.log(n / len(self.x)) + self.explored.log_density(p, self.x) for n, p in rounds]
+        )
+        with np.errstate(invalid="ignore"):
+            weights = beside_largest(self.log_target - log_q)  # none without a target or a proposal
+        weights = np.minimum(weights, math.sqrt(len(weights)) * weights.mean())
+        return self.x, weights / weights.sum()
+
+    def _fitted(self) -> Mixture:
+        """The mixture of one to four components that describes the draws best, with a penalty for its size."""
+        x, weights = _without_dust(*self.weighted())
+        q = x.shape[1]
+        effective = 1 / float(weights @ weights)
+        centre = weights @ x
+        covariance = (x - centre).T @ ((x - centre) * weights[:, None])
+        if effective < 5 * q:  # too few to tell a shape from: lean on what was known
+            share = effective / (5 * q)
+            covariance = share * covariance + (1 - share) * self.floor
+        several = len(self.modes.h) > 1  # then the whole is no measure for a part
+        floor = 1e-3 * (self.floor if several else covariance) + 1e-6 * np.diag(np.diag(self.floor))
+        factor = np.linalg.cholesky(covariance + floor)
+        starts = [laplace(self.modes)._replace(df=np.full(len(self.modes.h), DF))] if several else []
+        for k in (1, 2, 2, 3, 3, 4, 4):
+            starts.append(mixtures.equal(x[self.rng.choice(len(x), k, p=weights)], factor))
+        best: tuple[float, Mixture] | None = None
+        for start in starts:
+            made = mixtures.fit(x, weights, start, floor)
+            size = len(made.share) * (1 + q + q * (q + 1) / 2)
+            score = float(weights @ made.log_density(x)) - 0.15 * size * math.log(effective) / effective
+            if best is None or score > best[0]:
+                best = score, made
+        assert best is not None
+        return best[1]
+
+
+def laplace(modes: Modes) -> Mixture:
+    """A t law at each mode, shared by the modes' Gaussian volumes."""
+    factor = np.linalg.cholesky(modes.covariance)
+    log_volume = modes.log_density + np.log(np.diagonal(factor, axis1=1, axis2=2)).sum(axis=1)
+    share = np.maximum(np.exp(log_volume - log_volume.max()), 0.05)
+    k = len(share)
+    return Mixture(share / share.sum(), modes.h, 1.05 * factor, np.full(k, 5.0))
+
+
+def _without_dust(x: Array, weights: Array) -> tuple[Array, Array]:
+    """The draws that make up nearly all of the weight: the others only take time."""
+    order = np.argsort(-weights)
+    kept = order[: 1 + int(np.searchsorted(np.cumsum(weights[order]), 1 - DUST))]
+    return x[kept], weights[kept] / weights[kept].sum()

@@ -1,0 +1,1 @@
+"""Simulation-based calibration: replicates, their log, ranks, and what they say."""

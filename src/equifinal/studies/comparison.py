@@ -1,0 +1,105 @@
+"""Several samplers on one problem, under the same settings: do they agree, and what does each cost?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from equifinal.errors import DataError, IdentifiabilityError, InterruptedRunError, SamplingError, did_you_mean
+from equifinal.plots.efficiency import Efficiency, efficiency
+from equifinal.problem.problem import Problem
+from equifinal.results.diagnostics import Row
+from equifinal.samplers.running.settings import SAMPLERS
+from equifinal.studies import fit as fitting
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Fits by sampler, and the reasons of those that could not run."""
+
+    problem: Problem
+    fits: Mapping[str, fitting.Fit]
+    refused: Mapping[str, str]
+
+    @property
+    def efficiencies(self) -> dict[str, Efficiency]:
+        return {name: efficiency(done.data) for name, done in self.fits.items()}
+
+    def disagreements(self) -> dict[str, float]:
+        """For every parameter and quantity the largest difference of two samplers' means, in its standard error.
+
+        Chance alone rarely makes it exceed 4.
+        """
+        rows = [done.summary for done in self.fits.values()]
+        names = rows[0] if rows else {}
+        return {name: max(_apart(a[name], b[name]) for a in rows for b in rows) for name in names}
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "samplers": {
+                name: done.to_json()
+                | {
+                    "ess_per_solve": self.efficiencies[name].per_solve,
+                    "ess_per_second": self.efficiencies[name].per_second,
+                }
+                for name, done in self.fits.items()
+            },
+            "refused": dict(self.refused),
+            "disagreements": self.disagreements(),
+        }
+
+
+def _apart(a: Row, b: Row) -> float:
+    first, second = (row["sd"] * row["mcse_over_sd"] / 100 for row in (a, b))
+    error = float(np.hypot(first, second))
+    return abs(a["mean"] - b["mean"]) / error if error > 0 else float("nan")
+
+
+def check_samplers(text: str) -> list[str]:
+    """Names from ``a,b,c``, each known and named once."""
+    asked = [name.strip() for name in text.split(",") if name.strip()]
+    if len(asked) < 2:
+        raise DataError(f"--samplers {text}: name at least two, separated by commas ({', '.join(SAMPLERS)})")
+    for name in asked:
+        if name not in SAMPLERS:
+            raise DataError(f"unknown sampler '{name}'{did_you_mean(name, SAMPLERS)} (known: {', '.join(SAMPLERS)})")
+        if asked.count(name) > 1:
+            raise DataError(f"--samplers {text}: '{name}' is named twice")
+    return asked
+
+
+def compare(
+    problem: Problem,
+    samplers: Sequence[str],
+    settings: Mapping[str, Any],
+    folder: Path,
+    *,
+    overwrite: bool = False,
+    progress: bool = True,
+) -> Comparison:
+    """Fit with each sampler into a folder of its own; one that cannot run is noted, and the others go on."""
+    fits: dict[str, fitting.Fit] = {}
+    refused: dict[str, str] = {}
+    for name in samplers:
+        try:
+            fits[name] = fitting.fit(
+                problem,
+                {**settings, "sampler": name},
+                folder=folder / name,
+                overwrite=overwrite,
+                progress=progress,
+                report=True,
+            )
+        except InterruptedRunError:
+            raise
+        except (SamplingError, IdentifiabilityError) as error:
+            refused[name] = str(error)
+        if name in fits and fits[name].interrupted:
+            break
+    if not fits:
+        raise SamplingError("no sampler could run: " + "; ".join(f"{k}: {v}" for k, v in refused.items()))
+    return Comparison(problem, fits, refused)

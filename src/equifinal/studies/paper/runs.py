@@ -1,0 +1,169 @@
+"""The samplers side by side on a case study, under the same conditions, in two settings.
+
+*Literal*: one chain, begun at one and the same draw from the prior, with the tuning that the paper states; the first
+iterations are thrown away. *Tuned*: four chains with our own defaults, which learn their proposals in warm-up, and as
+many iterations after it in all. Data, priors, seed and ODE solver are the same everywhere.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from equifinal.examples import example_path
+from equifinal.fibre import Fibre
+from equifinal.fibre.of_problem import fibre_of
+from equifinal.formats.toml import load
+from equifinal.posterior.posterior import Posterior
+from equifinal.results.diagnostics import import_arviz, summary_row
+from equifinal.samplers.running.parcel import Parcel
+from equifinal.samplers.running.run import RunSettings, run, spawn_generators
+from equifinal.samplers.running.segment import Chunk, Tally, advance
+from equifinal.samplers.running.settings import sampler_module
+from equifinal.samplers.searching.climbing import prior_start
+from equifinal.studies.paper.cases import BURN_IN, ITERATIONS, METHODS, CaseStudy
+from equifinal.studies.paper.marginal import Marginal
+
+Array = NDArray[np.float64]
+
+SETTINGS = ("literal", "tuned")
+TUNED_CHAINS = 4
+BLOCK = 1000
+COLUMNS = ("ess", "ess_per_second", "iact", "mcse_over_sd", "rhat", "ess_per_solve", "error")
+
+
+@dataclass(frozen=True, eq=False)
+class MethodRun:
+    """What one method made of a case study in one setting; counts and seconds are those after warm-up."""
+
+    method: str
+    setting: str
+    theta: Array  # (chains, draws, parameters)
+    accepted: int
+    iterations: int
+    solves: int
+    warmup_solves: int
+    seconds: float
+
+    @property
+    def acceptance(self) -> float:
+        return self.accepted / max(1, self.iterations)
+
+
+def compare(
+    case: CaseStudy, *, quick: bool = False, seed: int = 1, report: Callable[[str], None] = lambda text: None
+) -> list[MethodRun]:
+    """Every method in both settings."""
+    report("compiling, and finding what the data cannot tell apart")
+    problem = load(example_path(case.name))
+    posterior, fibre = Posterior(problem), fibre_of(problem)
+    start = prior_start(posterior, spawn_generators(seed, 1)[0]).position
+    share = 20 if quick else 1
+    found = []
+    for setting in SETTINGS:
+        for method, sampler in METHODS.items():
+            report(f"{setting}: {method}")
+            if setting == "literal":
+                settings = RunSettings(
+                    sampler=sampler,
+                    chains=1,
+                    warmup=BURN_IN // (4 if quick else 1),
+                    draws=(ITERATIONS - BURN_IN) // share,
+                    seed=seed,
+                    options=dict(case.literal[method]),
+                )
+            else:
+                settings = RunSettings(
+                    sampler=sampler,
+                    chains=TUNED_CHAINS,
+                    warmup=None if not quick or sampler == "collapsed" else 1000,  # type: ignore[arg-type]
+                    draws=ITERATIONS // TUNED_CHAINS // share,
+                    seed=seed,
+                )
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                found.append(_run(posterior, fibre, settings, method, setting, start))
+    return found
+
+
+def _run(
+    posterior: Posterior, fibre: Fibre, settings: RunSettings, method: str, setting: str, start: Array
+) -> MethodRun:
+    own = fibre if settings.sampler_settings().needs_fibre else None
+    short = replace(settings, warmup=20, draws=20)
+    if setting == "tuned" or settings.sampler == "collapsed":
+        run(posterior, short, fibre=own)  # compiled before the clock starts
+        made = run(posterior, settings, fibre=own)
+        theta, tally, seconds = made.theta, made.tally, made.sampling_seconds
+    else:
+        run_from(posterior, short, own, start)
+        theta, tally, seconds = run_from(posterior, settings, own, start)
+    return MethodRun(
+        method=method,
+        setting=setting,
+        theta=theta,
+        accepted=int(tally.accepted.sum()),
+        iterations=int(tally.sampled.sum()),
+        solves=int((tally.solves - tally.warmup_solves).sum()),
+        warmup_solves=int(tally.warmup_solves.sum()),
+        seconds=seconds,
+    )
+
+
+def run_from(
+    posterior: Posterior, settings: RunSettings, fibre: Fibre | None, start: Array
+) -> tuple[Array, Tally, float]:
+    """Draws (chains, draws, parameters) of chains that all begin at one position, what they counted, and seconds."""
+    sampler = sampler_module(settings.sampler)
+    rngs, parcel = spawn_generators(settings.seed, settings.chains), Parcel(fibre)
+    state: Any = sampler.init(posterior, np.tile(start, (settings.chains, 1)), settings.sampler_settings(), fibre)
+    first = advance(posterior, settings, state, rngs, 0, settings.warmup, parcel)
+    state, rngs, tally, chunks = first.state, first.rngs, first.tally, [first.chunk]
+    began = time.perf_counter()
+    for iteration in range(settings.warmup, settings.iterations, BLOCK):
+        count = min(BLOCK, settings.iterations - iteration)
+        part = advance(posterior, settings, state, rngs, iteration, count, parcel)
+        state, rngs, tally = part.state, part.rngs, tally.plus(part.tally)
+        chunks.append(part.chunk)
+    seconds = time.perf_counter() - began
+    position = Chunk.join(chunks, axis=1).position
+    theta = posterior.to_theta(position.reshape(-1, position.shape[2])).reshape(position.shape)
+    return theta, tally, seconds
+
+
+def rows(case: CaseStudy, made: MethodRun, marginals: Mapping[str, Marginal]) -> dict[str, dict[str, float]]:
+    """The paper's table for one method, a row a quantity, and what it costs and how far off it is.
+
+    ESS is that of the mean, so that ESS times IACT is the number of draws, as in the paper.
+    """
+    found = {}
+    for name in case.quantities:
+        draws = case.column(name, made.theta)
+        whole = summary_row(draws, made.seconds)
+        ess = draws.size / whole["iact"]
+        found[name] = {
+            "ess": ess,
+            "ess_per_second": ess / made.seconds,
+            "iact": whole["iact"],
+            "mcse_over_sd": whole["mcse_over_sd"],
+            "rhat": _split_rhat(draws),
+            "ess_per_solve": ess / max(1, made.solves),
+            "error": marginals[name].distance(draws),
+        }
+    return found
+
+
+def _split_rhat(draws: Array) -> float:
+    """Of one chain or of several, each cut in two."""
+    half = draws.shape[1] // 2
+    if half < 4 or np.ptp(draws) == 0:
+        return float("nan")
+    halves = np.concatenate([draws[:, :half], draws[:, half : 2 * half]])
+    with np.errstate(all="ignore"):
+        return float(import_arviz().rhat(halves, method="identity"))

@@ -1,0 +1,1 @@
+"""Every sentence and table that a person reads, made from data."""

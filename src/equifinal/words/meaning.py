@@ -1,0 +1,193 @@
+"""What the data said, in one plain sentence each."""
+
+from __future__ import annotations
+
+import math
+
+from equifinal.identifiability.analysis import GLOBALLY, LOCALLY, NOT
+from equifinal.results.meaning import COMBINATION, NOISE, QUANTITY, UNTOUCHED, Direction, Finding, Meaning
+from equifinal.words.identifiability import listed
+
+MOST_TIED = 3
+SKEW = 0.15  # by how many standard deviations mean and median differ
+
+
+def estimate(mean: float, sd: float) -> str:
+    """``1.880 (sd 0.015)``: as many digits as the spread deserves."""
+    if not math.isfinite(mean):
+        return "not a finite number"
+    if not sd > 0 or not math.isfinite(sd):  # one draw has none
+        return f"{mean:.6g}"
+    return f"{rounded(mean, sd)} (sd {spread(sd)})"
+
+
+def rounded(value: float, sd: float, like: float | None = None) -> str:
+    """A number with as many digits as let its standard deviation show two, and three at least.
+
+    ``like`` is a number whose way of writing, with or without exponent, is to be followed.
+    """
+    if not (math.isfinite(value) and sd > 0 and math.isfinite(sd)):
+        return f"{value:.4g}"
+    size = max(abs(value if like is None else like), sd)
+    last = math.floor(math.log10(sd)) - 1  # the power of ten of the last digit
+    if value:
+        last = min(last, math.floor(math.log10(abs(value))) - 2)
+    if 1e-3 <= size < 1e6:
+        return f"{value:.{min(12, max(0, -last))}f}"
+    first = math.floor(math.log10(abs(value))) if value else last
+    return f"{value:.{min(12, max(0, first - last))}e}".replace("e-0", "e-").replace("e+0", "e+")
+
+
+def spread(sd: float) -> str:
+    """A standard deviation with two digits."""
+    if 1e-3 <= sd < 1e6:
+        return f"{sd:.{max(0, 1 - math.floor(math.log10(sd)))}f}"
+    return f"{sd:.1e}".replace("e-0", "e-").replace("e+0", "e+")
+
+
+def sentence(meaning: Meaning, finding: Finding) -> str:
+    """What is known about one parameter, quantity or combination, and from where."""
+    told = {COMBINATION: _combination, NOISE: _noise}.get(finding.kind)
+    if told is not None:
+        return told(finding)
+    if finding.verdict == NOT:
+        return _not_identifiable(meaning, finding)
+    if finding.verdict == LOCALLY:
+        return _locally(meaning, finding)
+    if finding.weak:
+        return (
+            f"{finding.name}: identifiable, but barely informed. Better data could determine it; with these its "
+            f"posterior {value_text(finding)} is {_how_narrow(finding)}."
+        )
+    return f"{finding.name}: identifiable, and determined by the data: {value_text(finding)}."
+
+
+def _combination(finding: Finding) -> str:
+    if finding.weak:
+        return (
+            f"{finding.name}: identifiable, but barely informed by these data: {value_text(finding)}, "
+            f"{_how_narrow(finding)}."
+        )
+    return f"{finding.name}: determined by the data: {value_text(finding)}."
+
+
+def _noise(finding: Finding) -> str:
+    if finding.weak:
+        return f"{finding.name}: of the noise; these data say little about it: {value_text(finding)}."
+    return f"{finding.name}: of the noise; the scatter of the data determines it: {value_text(finding)}."
+
+
+def _locally(meaning: Meaning, finding: Finding) -> str:
+    count = f"{finding.alternatives} values" if finding.alternatives else "several values, or perhaps a single one,"
+    start = f"{finding.name}: identifiable up to alternatives. The data allow {count}"
+    if not meaning.identifiability.complete or meaning.identifiability.scope != "global":
+        return f"{finding.name}: identifiable at least locally; whether globally is not settled. {value_text(finding)}."
+    weak = f"; besides, they say little: the posterior is {_how_narrow(finding)}" if finding.weak else ""
+    return f"{start} that give the same output; your prior decides between them. Posterior {value_text(finding)}{weak}."
+
+
+def _not_identifiable(meaning: Meaning, finding: Finding) -> str:
+    if finding.kind == QUANTITY:
+        share = "" if math.isnan(finding.prior_share) else f" Of its spread {_share(finding)} is your prior's alone."
+        return (
+            f"{finding.name}: not identifiable. It changes while every output stays the same, so its posterior "
+            f"{value_text(finding)} depends on your prior however many data there are.{share}"
+        )
+    known = meaning.combinations_with(finding)
+    shown = listed([f"{f.name} = {value_text(f)}" for f in known[:MOST_TIED]])
+    more = f" and {len(known) - MOST_TIED} more" if len(known) > MOST_TIED else ""
+    start = f"{finding.name}: not identifiable."
+    if not known and meaning.identifiability.complete:
+        return f"{start} No output depends on it: its posterior is your prior."
+    if not known:
+        return f"{start} Which combinations with it are determined is not settled; posterior {value_text(finding)}."
+    if abs(finding.shrinkage) < UNTOUCHED:
+        return (
+            f"{start} Its posterior is your prior restricted to what the other bounds allow; the data determine "
+            f"{shown}{more}."
+        )
+    tied = listed(meaning.tied_to(finding)) or "other parameters"
+    return (
+        f"{start} The data determine {shown}{more}, which ties it to {tied}; within that, its posterior "
+        f"{value_text(finding)} depends on your priors{_of_which(finding)}."
+    )
+
+
+def _of_which(finding: Finding) -> str:
+    return "" if math.isnan(finding.prior_share) else f": {_share(finding)} of its spread is theirs alone"
+
+
+def _share(finding: Finding) -> str:
+    share = finding.prior_share
+    return "over 99%" if share > 0.99 else "under 1%" if share < 0.01 else f"{share:.0%}"
+
+
+def value_text(finding: Finding) -> str:
+    """Mean and spread; of a skew posterior, which these would misrepresent, its middle and where 90% of it lie."""
+    low, middle, high = (finding.quantile(q) for q in (0.05, 0.5, 0.95))
+    if finding.sd > 0 and abs(finding.mean - middle) > SKEW * finding.sd:
+        shown = [rounded(x, finding.sd, finding.mean) for x in (middle, low, high)]
+        return f"{shown[0]} (90%: {shown[1]} to {shown[2]})"
+    return estimate(finding.mean, finding.sd)
+
+
+def _how_narrow(finding: Finding) -> str:
+    if math.isnan(finding.shrinkage):
+        return "not comparable with your prior"
+    if finding.shrinkage < 0:
+        return f"no narrower than your prior (shrinkage {finding.shrinkage:.2f})"
+    return f"hardly narrower than your prior (shrinkage {finding.shrinkage:.2f})"
+
+
+def direction_text(direction: Direction) -> str:
+    """A direction in combination space as a product of powers, plus what cannot be a logarithm."""
+    powers, terms = [], []
+    for label, weight in direction.weights.items():
+        whole = label if label.isidentifier() else f"({label})"
+        one = abs(weight - 1) < 0.05
+        if direction.logarithmic[label]:
+            powers.append((label if len(direction.weights) == 1 else whole) if one else f"{whole}^{weight:.2g}")
+        else:
+            terms.append(whole if one else f"{weight:.2g}*{whole}")
+    product = " * ".join(powers)
+    if not terms:
+        return product
+    if powers:
+        bare = product[1:-1] if len(powers) == 1 and product.startswith("(") and product.endswith(")") else product
+        terms.insert(0, f"log({bare})")
+    return " + ".join(terms).replace("+ -", "- ")
+
+
+def weakest_sentence(meaning: Meaning) -> str:
+    """On the direction among the combinations that the data determine worst; empty if there is none."""
+    worst = meaning.weakest
+    if worst is None:
+        return ""
+    if worst.shrinkage < 0.5:
+        rest = "the data say little about it, though nothing in the model forbids that they would"
+    elif worst.shrinkage < 0.9:
+        rest = "the data inform it, but much less than the rest"
+    else:
+        rest = "even it is well determined"
+    return (
+        f"Of all that is identifiable, the worst determined direction is {direction_text(worst)} "
+        f"(shrinkage {shrinkage_text(worst.shrinkage)}): {rest}."
+    )
+
+
+def shrinkage_text(shrinkage: float) -> str:
+    """Two digits; empty where it is not defined."""
+    if math.isnan(shrinkage):
+        return ""
+    return "over 0.99" if shrinkage > 0.99 else f"{shrinkage:.2f}".replace("-0.00", "0.00")
+
+
+def driven_by(finding: Finding) -> str:
+    """In three words or fewer, for a table."""
+    if finding.kind == NOISE or finding.verdict == GLOBALLY:
+        return "data, barely" if finding.weak else "data"
+    if finding.verdict == LOCALLY:
+        return "data, up to alternatives"
+    if math.isnan(finding.prior_share):
+        return "data and prior"
+    return f"prior ({_share(finding)})" if finding.prior_share > 0.5 else f"data; prior {_share(finding)}"

@@ -1,0 +1,155 @@
+"""Predictions of a run as a table, for ``equifinal predict``: one row a trajectory and time."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from equifinal.errors import DataError, IdentifiabilityError, did_you_mean
+from equifinal.fibre.of_problem import fibre_of
+from equifinal.prediction.dependence import determined_trajectories
+from equifinal.prediction.predict import (
+    DRAWS,
+    LEVELS,
+    Band,
+    Check,
+    Predictions,
+    check,
+    posterior_rows,
+    predict,
+    prior_rows,
+)
+from equifinal.results.store import identifiability_of, problem_of
+
+if TYPE_CHECKING:
+    from arviz import InferenceData
+
+WORDS = {True: "yes", False: "no: depends on your prior", None: "not known"}
+
+
+@dataclass(frozen=True, eq=False)
+class PredictionTable:
+    """Bands, whether the data determine each of them, and checks against the data.
+
+    ``determined`` maps (experiment, name) to True, False or None (not known).
+    """
+
+    predictions: Predictions
+    bands: tuple[Band, ...]
+    determined: Mapping[tuple[str, str], bool | None]
+    checks: tuple[Check, ...]
+    prior: bool
+
+    def to_csv(self) -> str:
+        buffer = io.StringIO()
+        writer = csv.writer(buffer, lineterminator="\n")
+        levels = [f"{level * 100:g}%" for level in LEVELS]
+        several = any(b.experiment for b in self.bands)
+        start = ["experiment"] * several + ["name", "kind", "determined_by_data", "time", "mean"]
+        writer.writerow([*start, *levels, *(f"observed {level}" for level in levels)])
+        for band in self.bands:
+            verdict = {True: "yes", False: "no", None: "unknown"}[self.determined.get((band.experiment, band.name))]
+            for t in range(band.times.size):
+                seen = [""] * len(LEVELS) if band.observed is None else [f"{v:.8g}" for v in band.observed[:, t]]
+                row = [band.experiment] * several + [band.name, band.kind, verdict, f"{band.times[t]:.10g}"]
+                writer.writerow([*row, f"{band.mean[t]:.8g}", *(f"{v:.8g}" for v in band.quantiles[:, t]), *seen])
+        return buffer.getvalue()
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "draws": self.predictions.draws,
+            "failed": self.predictions.failed,
+            "from": "prior" if self.prior else "posterior",
+            "levels": list(LEVELS),
+            "trajectories": [
+                {
+                    "experiment": b.experiment,
+                    "name": b.name,
+                    "kind": b.kind,
+                    "determined_by_data": self.determined.get((b.experiment, b.name)),
+                    "times": b.times.tolist(),
+                    "mean": b.mean.tolist(),
+                    "quantiles": b.quantiles.tolist(),
+                    "observed": None if b.observed is None else b.observed.tolist(),
+                }
+                for b in self.bands
+            ],
+            "checks": [
+                {
+                    "experiment": c.experiment,
+                    "output": c.output,
+                    "observations": int(c.values.size),
+                    "inside_50": c.inside_50,
+                    "inside_90": c.inside_90,
+                    "residuals": c.residuals.tolist(),
+                }
+                for c in self.checks
+            ],
+        }
+
+    def words(self) -> list[str]:
+        """What a person wants to know of it at once."""
+        lines = []
+        for band in self.bands:
+            verdict = self.determined.get((band.experiment, band.name))
+            lines.append(f"{_place(band)}: {band.kind}; determined by the data: {WORDS[verdict]}")
+        for c in self.checks:
+            where = f"{c.output} [{c.experiment}]" if c.experiment else c.output
+            lines.append(
+                f"check of {where}: {c.inside_50:.0%} of {c.values.size} observations inside the 50% band, "
+                f"{c.inside_90:.0%} inside the 90% band, largest residual {c.largest:.1f} sd"
+            )
+        if self.predictions.failed:
+            lines.append(f"{self.predictions.failed} of {self.predictions.draws} draws could not be solved: left out")
+        return lines
+
+
+def _place(band: Band) -> str:
+    return f"{band.name} [{band.experiment}]" if band.experiment else band.name
+
+
+def prediction_table(
+    data: InferenceData,
+    *,
+    times: Sequence[float] | np.ndarray | None = None,
+    until: float | None = None,
+    states: Sequence[str] | None = None,
+    draws: int = DRAWS,
+    prior: bool = False,
+    seed: int = 0,
+) -> PredictionTable:
+    """Bands of all outputs, and of states: all of them, or those named.
+
+    Parameters
+    ----------
+    times, until
+        See `predict`.
+    states
+        Names of states; None for all, an empty list for none.
+    draws
+        How many to take from the results.
+    prior
+        Draw from the prior instead.
+    """
+    problem = problem_of(data)
+    if isinstance(seed, bool) or seed < 0:
+        raise DataError(f"the seed must not be negative, not {seed}")
+    known = list(dict.fromkeys(x for e in problem.experiments for x in e.model.states))
+    for name in states or ():
+        if name not in known:
+            raise DataError(f"'{name}' is not a state{did_you_mean(name, known)} (states: {', '.join(known)})")
+    theta = prior_rows(problem, draws, seed) if prior else posterior_rows(data, problem, draws)
+    found = predict(problem, theta, times=times, until=until, seed=seed)
+    bands = tuple(b for b in found.bands if b.kind == "output" or states is None or b.name in states)
+    try:
+        fibre = fibre_of(problem, analysis=identifiability_of(data))
+    except IdentifiabilityError:
+        fibre = None
+    verdicts = determined_trajectories(problem, fibre, posterior_rows(data, problem))
+    checks = () if prior else tuple(check(problem, theta, seed=seed))
+    return PredictionTable(found, bands, verdicts, checks, prior)

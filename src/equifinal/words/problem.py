@@ -1,0 +1,91 @@
+"""A problem in words, for ``equifinal check``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from equifinal.errors import DataError
+from equifinal.language.expression import number_text, to_text
+from equifinal.problem.data import Experiment
+from equifinal.problem.problem import Problem
+
+
+def problem_facts(problem: Problem) -> dict[str, Any]:
+    """What was read, for machines."""
+    model = problem.model
+    return {
+        "name": problem.name,
+        "equations": model.to_text(),
+        "states": list(model.states),
+        "parameters": {
+            name: str(problem.priors[name]) if name in problem.priors else None for name in problem.parameters
+        },
+        "constants": {name: number_text(value) for name, value in model.constants.items()},
+        "inputs": list(model.inputs),
+        "outputs": list(model.outputs),
+        "quantities": {name: to_text(expression) for name, expression in model.quantities.items()},
+        "experiments": [_experiment_facts(experiment) for experiment in problem.experiments],
+        "ready_to_fit": not _missing(problem),
+        "missing": _missing(problem),
+    }
+
+
+def problem_words(problem: Problem) -> str:
+    """What was read, for people."""
+    parts = [f"{problem.name}\n", problem.model.to_text(), "", problem.model.describe()]
+    if problem.priors:
+        width = max(map(len, problem.priors))
+        rows = [f"  {name:<{width}}  {prior}; sampled as {prior.coordinate}" for name, prior in problem.priors.items()]
+        parts += ["", "priors:", *[row.replace("; sampled as identity", "") for row in rows]]
+    for experiment in problem.experiments:
+        parts += ["", *_experiment_words(experiment)]
+    missing = _missing(problem)
+    parts += ["", missing or "ready to fit"]
+    return "\n".join(parts)
+
+
+def _experiment_words(experiment: Experiment) -> list[str]:
+    lines = [f"experiment '{experiment.name}':" if experiment.name else "data:"]
+    if experiment.name and experiment.model.constants:
+        constants = ", ".join(f"{k} = {number_text(v)}" for k, v in experiment.model.constants.items())
+        lines.append(f"  constants: {constants}")
+    for name, series in experiment.inputs.items():
+        lines.append(f"  input {name}: {series.times.size} values, {series.interpolation}")
+    for fact in _experiment_facts(experiment)["observations"]:
+        span = f" from {fact['first']:g} to {fact['last']:g}" if fact["count"] else ""
+        kind = f"increments over {_range(fact['intervals'])}" if fact["increment"] else "values"
+        lines.append(f"  {fact['output']}: {fact['count']} {kind}{span}; noise {fact['noise']}")
+    return lines if len(lines) > 1 else [lines[0] + " none"]
+
+
+def _experiment_facts(experiment: Experiment) -> dict[str, Any]:
+    return {
+        "name": experiment.name,
+        "initial": {x: to_text(e) for x, e in experiment.model.initial.items()},
+        "constants": {name: number_text(value) for name, value in experiment.model.constants.items()},
+        "observations": [
+            {
+                "output": entry.output,
+                "count": int(entry.values.size),
+                "first": float(entry.times[0]) if entry.values.size else None,
+                "last": float(entry.times[-1]) if entry.values.size else None,
+                "increment": entry.increment,
+                "intervals": [float(d) for d in entry.times - entry.previous] if entry.increment else None,
+                "noise": str(entry.noise),
+            }
+            for entry in experiment.observations
+        ],
+    }
+
+
+def _range(intervals: list[float]) -> str:
+    low, high = min(intervals, default=0.0), max(intervals, default=0.0)
+    return f"{low:g}" if low == high else f"{low:g} to {high:g} time units"
+
+
+def _missing(problem: Problem) -> str:
+    try:
+        problem.require_complete()
+    except DataError as error:
+        return str(error)
+    return ""

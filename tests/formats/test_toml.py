@@ -1,0 +1,246 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from equifinal.errors import DataError, EquifinalError, ModelError
+from equifinal.examples import EXAMPLES, example_path
+from equifinal.formats.toml import load, loads
+from equifinal.problem.problem import Problem
+
+MODEL = '''
+[model]
+equations = """
+x' = -k*x
+y = a*x
+x(0) = 1
+"""
+outputs = ["y"]
+'''
+REST = """
+[parameters]
+k = { prior = "lognormal", meanlog = 0, sdlog = 1 }
+a = { prior = "uniform", lower = 0, upper = 2 }
+[noise]
+y = { family = "normal", sd = 0.1 }
+"""
+DATA = """
+[data]
+time = [1, 2, 3]
+y = [0.5, "", 0.1]
+"""
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_examples_are_complete(name: str) -> None:
+    problem = load(example_path(name))
+    problem.require_complete()
+    assert problem.name == name
+
+
+def test_only_the_model_is_needed_for_an_analysis() -> None:
+    problem = loads(MODEL)
+    assert problem.parameters == ("k", "a")
+    with pytest.raises(DataError) as caught:
+        problem.require_complete()
+    for word in ("prior for 'k'", "prior for 'a'", "data for output 'y'"):
+        assert word in str(caught.value)
+
+
+def test_a_whole_problem() -> None:
+    problem = loads(MODEL + REST + DATA + "[sampling]\ndraws = 50\n[solver]\nrtol = 1e-8\n")
+    problem.require_complete()
+    (entry,) = problem.experiments[0].observations
+    assert entry.times.tolist() == [1, 3]
+    assert entry.values.tolist() == [0.5, 0.1]
+    assert problem.solver.rtol == 1e-8
+    assert problem.sampling == {"draws": 50}
+
+
+def test_data_files(tmp_path: Path) -> None:
+    (tmp_path / "p.toml").write_text(
+        MODEL + REST + '[data]\nfile = "d.csv"\ncolumns = { time = "day", y = "measured" }\nignore = ["note"]\n'
+    )
+    (tmp_path / "d.csv").write_text("\ufeff# comment\nday;measured;note\n2;0.2;late\n\n1;0.5;\n3;NA;x\n2;0.3;again\n")
+    (entry,) = load(tmp_path / "p.toml").experiments[0].observations
+    assert entry.times.tolist() == [1, 2, 2]
+    assert entry.values.tolist() == [0.5, 0.2, 0.3]
+
+
+def test_increments_count_since_the_previous_row() -> None:
+    text = (MODEL + REST + DATA).replace("[data]", '[data]\nincrements = ["y"]')
+    (entry,) = loads(text).experiments[0].observations
+    assert entry.increment
+    # the row at time 2 is empty, yet the value at 3 counts since it
+    assert entry.previous.tolist() == [0, 2]
+
+
+def test_experiments_share_parameters_and_differ_in_conditions() -> None:
+    text = (
+        MODEL.replace("x(0) = 1", "x(0) = dose")
+        + "[constants]\ndose = 1\n"
+        + REST
+        + """
+[[experiment]]
+name = "low"
+[experiment.data]
+time = [1, 2]
+y = [0.5, 0.2]
+
+[[experiment]]
+name = "high"
+constants = { dose = 10 }
+initial = { x = "dose + extra" }
+noise = { y = { family = "student-t", df = 4, scale = "s" } }
+data = { time = [1], y = [5] }
+"""
+    ).replace("[noise]", 'extra = { prior = "halfnormal", sd = 1 }\ns = { prior = "halfnormal", sd = 1 }\n[noise]')
+    problem = loads(text)
+    problem.require_complete()
+    low, high = problem.experiments
+    assert (low.name, high.name) == ("low", "high")
+    assert float(high.model.constants["dose"]) == 10
+    assert problem.parameters == ("k", "a", "extra", "s")
+    assert high.observations[0].noise.family == "student-t"
+
+
+def test_inputs() -> None:
+    text = (MODEL.replace("-k*x", "u - k*x") + REST + DATA).replace(
+        'outputs = ["y"]', 'outputs = ["y"]\ninputs = ["u"]'
+    )
+    with pytest.raises(DataError, match="input 'u' has no values"):
+        loads(text)
+    problem = loads(text + '[inputs]\nu = { time = [0, 1, 2], value = [0, 1, 0], interpolation = "step" }\n')
+    assert problem.experiments[0].inputs["u"].interpolation == "step"
+    loads(text + "[inputs]\nu = 3\n")
+    with pytest.raises(DataError, match=r"\[inputs\] u: .*times must increase"):
+        loads(text + "[inputs]\nu = { time = [0, 0], value = [1, 2] }\n")
+
+
+def test_model_errors_give_the_line_of_the_file() -> None:
+    with pytest.raises(ModelError) as caught:
+        loads(MODEL.replace("-k*x", "-exp(k)*x"), file="p.toml")
+    assert str(caught.value).startswith("p.toml, line 4, column 7: 'exp'")
+    with pytest.raises(ModelError, match=r"unknown name 'kk'; did you mean 'k'"):
+        loads(MODEL.replace("-k*x", "-kk*x") + REST)
+
+
+ERRORS = [
+    ("", "no \\[model\\]"),
+    ("[modle]\n", "unknown key 'modle'; did you mean 'model'"),
+    ("[model]\noutputs = ['x']\n", "needs equations"),
+    ('[model]\nequations = "x\' = 1"\n', "needs outputs"),
+    ("[model]\nequations = \"x' = 1\"\noutputs = 'x'\n", "list of names"),
+    ("[model]\nequations = 3\noutputs = ['x']\n", "needs equations"),
+    ("model = 3\n", "must be a table"),
+    ("[model\n", "not valid TOML.*line 1"),
+    (MODEL + REST.replace("uniform", "unifrom"), r"\[parameters\] a: unknown prior 'unifrom'; did you mean 'uniform'"),
+    (MODEL + "[parameters]\nk = 3\na = 4\n", r"\[parameters\] k: expected a table"),
+    (MODEL + "[parameters]\nk = { lower = 3 }\na = 4\n", r"\[parameters\] k: needs prior"),
+    (MODEL + REST + "[parameters.z]\nprior='halfnormal'\nsd=1\n", "appears neither in the equations nor in the noise"),
+    (MODEL + REST.replace("y =", "z ="), "'z' is not an output"),
+    (MODEL + REST.replace('prior = "uniform"', 'priro = "uniform"'), "'priro' is not known; did you mean 'prior'"),
+    (MODEL + REST.replace("family =", "famly ="), "'famly' is not known; did you mean 'family'"),
+    (MODEL + REST.replace("sd = 0.1", "sd = '2*a'"), "positive number or the name"),
+    (MODEL + REST.replace("sd = 0.1", "sd = -0.1"), "positive number"),
+    (MODEL + REST.replace("sd = 0.1", "sd = 'x'"), "for something else than a parameter"),
+    (MODEL + REST.replace("[noise]", "[noises]") + DATA, "did you mean 'noise'"),
+    (MODEL + REST + DATA.replace("3]", "3, 4]"), "4 times but 3 values"),
+    (MODEL + REST + DATA.replace("0.1]", "'q']"), "entry 3: expected a number"),
+    (MODEL + REST + DATA.replace("[1,", "[-1,"), "starts at time 0"),
+    (MODEL + REST + DATA.replace("[1,", "[nan,"), "finite"),
+    (MODEL + REST + DATA.replace("0.5", "inf"), "infinite"),
+    (MODEL + REST + DATA.replace("y =", "z ="), "unknown key 'z'"),
+    (MODEL + REST + "[data]\nfile = 'nowhere.csv'\n", "cannot read"),
+    (MODEL + REST + "[data]\nfile = 3\n", "name of a CSV file"),
+    (MODEL + REST + "[data]\ny = [3]\n", "needs file"),
+    (MODEL + REST + DATA + "[solver]\nrtol = 3\n", r"\[solver\]: .*'rtol'"),
+    (MODEL + REST + DATA + "[solver]\nmethod = 'stif'\n", "did you mean 'stiff'"),
+    (MODEL + REST + DATA + "[sampling]\ndrawz = 3\n", "did you mean 'draws'"),
+    (MODEL + REST + DATA + "[[experiment]]\n", "data belong to each"),
+    (MODEL + REST + "[experiment]\nname='x'\n", "double brackets"),
+    (MODEL + REST + "[[experiment]]\nconstants = { q = 1 }\n", "number 1: unknown constant 'q'"),
+    (MODEL + REST + "[[experiment]]\nname='a'\n[[experiment]]\nname='a'\n", "name of its own|text of its own"),
+    (MODEL + "[quantities]\nR = 'kk'\n", "did you mean 'k'"),
+    (MODEL + "[constants]\nk = 'abc'\n", "finite number"),
+    (MODEL + "[constants]\nx = 3\n", "declared as a constant"),
+]
+
+
+@pytest.mark.parametrize(("text", "words"), ERRORS)
+def test_errors_say_where_and_what(text: str, words: str) -> None:
+    with pytest.raises(EquifinalError, match=words) as caught:
+        loads(text, file="p.toml").require_complete()
+    assert "p.toml" in str(caught.value) or "still needs" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("", "is empty"),
+        ("time,y\n1,a\n", "line 2, column 'y': 'a' is not a number"),
+        ("time,y\n1,0.1,5\n", "line 2: 3 cells"),
+        ("time;y\n1;0,1\n", "with a point"),
+        ("time,y\n,3\n", "a time is missing"),
+        ("time,y\n1,inf\n", "not a finite number"),
+        ("time,Y\n1,2\n", "did you mean 'y'"),
+        ("time,y,y\n1,2,3\n", "stands twice"),
+        ("day,y\n1,2\n", "did you mean|no column 'time'|not an output"),
+        ("time\n1\n", "no column for any output"),
+        ('time,y\n1,"2\n', "not valid CSV"),
+    ],
+)
+def test_bad_data_files(tmp_path: Path, content: str, words: str) -> None:
+    (tmp_path / "p.toml").write_text(MODEL + REST + '[data]\nfile = "d.csv"\n')
+    (tmp_path / "d.csv").write_text(content)
+    with pytest.raises(DataError, match=words):
+        load(tmp_path / "p.toml")
+
+
+def test_files_that_are_none(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="cannot read"):
+        load(tmp_path / "none.toml")
+    with pytest.raises(DataError, match="is a folder"):
+        load(tmp_path)
+    (tmp_path / "binary.toml").write_bytes(bytes(range(128, 256)))
+    with pytest.raises(DataError, match="UTF-8"):
+        load(tmp_path / "binary.toml")
+    with pytest.raises(DataError):
+        load("\0")
+    with pytest.raises(DataError, match=r"nested too deeply|not valid"):
+        loads("a = " + "[" * 5000)
+
+
+junk = st.recursive(
+    st.none() | st.booleans() | st.integers(-5, 5) | st.floats() | st.text(max_size=5) | st.just("normal"),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("kaxy"), inner, max_size=3),
+    max_leaves=5,
+)
+
+
+@given(
+    st.sampled_from(
+        ["constants", "quantities", "parameters", "noise", "data", "inputs", "experiment", "solver", "sampling"]
+    ),
+    st.dictionaries(st.sampled_from(["k", "a", "x", "y", "time", "file", "name", "rtol", "seed"]), junk, max_size=3)
+    | junk,
+)
+def test_no_table_leads_anywhere_but_to_a_problem_or_an_error(table: str, content: object) -> None:
+    from equifinal.formats import toml as reader
+
+    document = {"model": {"equations": "x' = -k*x\ny = a*x", "outputs": ["y"]}, table: content}
+    try:
+        assert isinstance(reader._problem(document, Path("."), "p"), Problem)
+    except EquifinalError as error:
+        assert str(error)
+
+
+def test_irregular_and_replicated_times_make_one_grid() -> None:
+    text = MODEL + REST + "[data]\ntime = [0, 0, 2.5, 1]\ny = [1, 1.1, 0.2, 0.5]\n"
+    experiment = loads(text).experiments[0]
+    np.testing.assert_array_equal(experiment.grid(), [0, 1, 2.5])
+    assert experiment.size == 4

@@ -1,0 +1,203 @@
+"""Slopes and information of the log likelihood, against differences and against the mean of squared slopes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from equifinal.formats.toml import loads
+from equifinal.posterior.posterior import Posterior
+from equifinal.problem.noise import (
+    LOGNORMAL,
+    NEGATIVE_BINOMIAL,
+    NORMAL,
+    POISSON,
+    STUDENT,
+    log_density,
+    simulate_observation,
+)
+from equifinal.problem.score import slope_and_information
+
+MODEL = '''
+[model]
+equations = """
+x' = s - k*x
+y = b*x + 1
+z = x
+x(0) = a
+"""
+outputs = ["y", "z"]
+[parameters]
+k = { prior = "uniform", lower = 0.1, upper = 2 }
+a = { prior = "gamma", shape = 4, rate = 1 }
+s = { prior = "uniform", lower = 0.5, upper = 2 }
+b = { prior = "lognormal", meanlog = 1, sdlog = 0.5 }
+@parameters
+[solver]
+rtol = 1e-10
+atol = 1e-12
+[noise]
+@noise
+'''
+ONE = """
+[data]
+time = [0.5, 1, 2, 4]
+y = [4, 3, 7, 2]
+z = [2, 1, 3, 1]
+"""
+INCREMENTS = ONE + 'increments = ["y"]\n'
+TWO = """
+[[experiment]]
+name = 'one'
+data = { time = [0.5, 2], y = [3, 6], z = [1, 2] }
+[[experiment]]
+name = 'two'
+data = { time = [1, 3, 4], y = [5, 2, 2], z = [2, 3, 1] }
+"""
+
+NOISES = {
+    "normal": ('family = "normal", sd = 0.7', ""),
+    "normal, relative": ('family = "normal", sd = 0.3, relative = 0.4', ""),
+    "normal, only relative": ('family = "normal", relative = 0.4', ""),
+    "normal, estimated": ('family = "normal", sd = "e", relative = "r"', "er"),
+    "student": ('family = "student-t", df = 4, scale = 0.5', ""),
+    "student, relative": ('family = "student-t", df = 3, scale = 0.2, relative = 0.3', ""),
+    "student, estimated": ('family = "student-t", df = "r", scale = "e"', "er"),
+    "lognormal": ('family = "lognormal", sdlog = 0.6', ""),
+    "lognormal, estimated": ('family = "lognormal", sdlog = "e"', "e"),
+    "poisson": ('family = "poisson"', ""),
+    "negative binomial": ('family = "negative-binomial", overdispersion = 0.3', ""),
+    "negative binomial, estimated": ('family = "negative-binomial", overdispersion = "e"', "e"),
+}
+PRIORS = {
+    "e": 'e = { prior = "lognormal", meanlog = -0.5, sdlog = 0.5 }',
+    "r": 'r = { prior = "gamma", shape = 5, rate = 8 }',
+}
+
+
+def posterior_of(noise: str, data: str = ONE) -> Posterior:
+    words, estimated = NOISES[noise]
+    lines = "\n".join(PRIORS[name] for name in estimated)
+    both = f"y = {{ {words} }}\nz = {{ {words} }}"
+    return Posterior(loads(MODEL.replace("@parameters", lines).replace("@noise", both) + data))
+
+
+def numerical(posterior: Posterior, theta: np.ndarray) -> np.ndarray:
+    found = np.empty_like(theta)
+    for k in range(theta.shape[1]):
+        step = 1e-5 * theta[:, k : k + 1] * (np.arange(theta.shape[1]) == k)
+        above, below = (posterior.log_likelihood(theta + sign * step).values for sign in (1, -1))
+        found[:, k] = (above - below) / (2e-5 * theta[:, k])
+    return found
+
+
+CASES = [*((name, ONE) for name in NOISES), ("normal, estimated", TWO), ("poisson", TWO)]
+CASES += [("normal, relative", INCREMENTS), ("student, estimated", INCREMENTS)]
+NAMES = [
+    f"{noise}, {'several' if data == TWO else 'increments' if data == INCREMENTS else 'one'}" for noise, data in CASES
+]
+
+
+@pytest.mark.parametrize(("noise", "data"), CASES, ids=NAMES)
+def test_the_gradient_by_differences(noise: str, data: str) -> None:
+    posterior = posterior_of(noise, data)
+    theta = posterior.sample_prior(np.random.default_rng(1), 12)
+    found = posterior.expand(theta)
+    np.testing.assert_allclose(found.log_likelihood, posterior.log_likelihood(theta).values, rtol=1e-6, atol=1e-6)
+    expected = numerical(posterior, theta)
+    scale = np.abs(expected).max(axis=0)
+    np.testing.assert_allclose(found.gradient / scale, expected / scale, rtol=2e-4, atol=2e-5)
+    assert found.solves.tolist() == [len(posterior.arms)] * 12
+    assert (found.failures == 0).all()
+
+
+@pytest.mark.parametrize(("noise", "data"), CASES, ids=NAMES)
+def test_the_information_is_symmetric_and_not_negative(noise: str, data: str) -> None:
+    posterior = posterior_of(noise, data)
+    found = posterior.expand(posterior.sample_prior(np.random.default_rng(2), 20))
+    np.testing.assert_allclose(found.information, np.swapaxes(found.information, 1, 2), rtol=1e-12)
+    size = np.sqrt(np.maximum(np.diagonal(found.information, axis1=1, axis2=2), 1e-300))
+    scaled = found.information / (size[:, :, None] * size[:, None, :])
+    assert np.linalg.eigvalsh(scaled).min() > -1e-10
+    assert (size[:, :2] > 0).all()
+
+
+@pytest.mark.parametrize(
+    ("code", "additive", "relative", "shape"),
+    [
+        (NORMAL, 0.7, 0.0, 0.0),
+        (NORMAL, 0.3, 0.4, 0.0),
+        (NORMAL, 0.0, 0.4, 0.0),
+        (STUDENT, 0.5, 0.0, 4.0),
+        (STUDENT, 0.5, 0.4, 4.0),
+        (STUDENT, 0.0, 0.4, 2.5),
+        (LOGNORMAL, 0.6, 0.0, 0.0),
+        (POISSON, 0.0, 0.0, 0.0),
+        (NEGATIVE_BINOMIAL, 0.0, 0.0, 0.5),
+    ],
+)
+def test_the_information_is_the_mean_square_of_the_slope(code, additive, relative, shape) -> None:
+    m, n = 2.5, 40_000
+    arguments = (np.full(n, float(v)) for v in (additive, relative, shape))
+    y = simulate_observation(code, np.full(n, m), *arguments, np.random.default_rng(3))
+    slopes = np.array([slope_and_information(code, v, m, additive, relative, shape)[0] for v in y])
+    information = slope_and_information(code, y[0], m, additive, relative, shape)[1]
+    assert abs(slopes.mean()) < 5 * slopes.std() / np.sqrt(n)
+    assert abs((slopes**2).mean() - information) < 5 * (slopes**2).std() / np.sqrt(n)
+    for value in y[:5]:
+        slope = slope_and_information(code, value, m, additive, relative, shape)[0]
+        above, below = (log_density(code, value, m + step, additive, relative, shape) for step in (1e-5, -1e-5))
+        assert slope == pytest.approx((above - below) / 2e-5, abs=1e-5)
+
+
+@pytest.mark.parametrize("m", [np.nan, np.inf, -np.inf, 0.0, -1.0])
+@pytest.mark.parametrize("code", [NORMAL, STUDENT, LOGNORMAL, POISSON, NEGATIVE_BINOMIAL])
+def test_where_the_family_is_not_defined_there_is_no_slope(code: int, m: float) -> None:
+    slope, information = slope_and_information(code, 1.0, m, 0.0, 0.5, 2.0)
+    assert np.isfinite(slope)
+    assert np.isfinite(information)
+    assert information >= 0
+
+
+def test_the_information_of_a_posterior_is_the_mean_square_of_its_gradient() -> None:
+    """Over data simulated at theta, with the solver in between."""
+    posterior = posterior_of("normal, relative")
+    theta = np.array([[0.6, 3.0, 1.2, 2.0]])
+    arm = posterior.arms[0]
+    outputs, sensitivities, _ = arm.outputs_and_sensitivities(theta)
+    m = outputs[0, arm.where[:, 1], arm.where[:, 0]]
+    rng, seen, total = np.random.default_rng(0), arm.y.copy(), []
+    try:
+        for _ in range(4000):
+            arm.y = simulate_observation(NORMAL, m, 0.3, 0.4, 0.0, rng)
+            gradient, information = np.zeros((1, 4)), np.zeros((1, 4, 4))
+            arm.expand(outputs, sensitivities, theta, gradient, information)
+            total.append(gradient[0])
+    finally:
+        arm.y = seen
+    squares = np.einsum("ij,ik->ijk", total, total)
+    error = squares.std(axis=0) / np.sqrt(len(total))
+    assert (np.abs(squares.mean(axis=0) - information[0]) < 5 * error).all()
+
+
+def test_a_parameter_of_model_and_noise() -> None:
+    text = MODEL.replace("@parameters", "").replace(
+        "@noise", 'y = { family = "normal", sd = "s" }\nz = { family = "poisson" }'
+    )
+    posterior = Posterior(loads(text + ONE))
+    theta = posterior.sample_prior(np.random.default_rng(1), 8)
+    found, expected = posterior.expand(theta).gradient, numerical(posterior, theta)
+    np.testing.assert_allclose(found, expected, rtol=2e-4, atol=2e-4 * np.abs(expected).max())
+
+
+def test_failed_solves_have_no_expansion() -> None:
+    text = MODEL.replace("s - k*x", "s*k*x*x").replace("@parameters", "")
+    text = text.replace("@noise", 'y = { family = "normal", sd = 1 }\nz = { family = "normal", sd = 1 }')
+    posterior = Posterior(loads(text.replace("upper = 2 }", "upper = 20 }", 1) + ONE))
+    theta = np.array([[15.0, 2.0, 1.0, 2.0], [0.1, 0.5, 1.0, 2.0]])
+    found = posterior.expand(theta)
+    assert found.failures.tolist() == [1, 0]
+    assert found.log_likelihood[0] == -np.inf
+    alone = posterior.expand(theta[1:])
+    for both, one in zip(found, alone, strict=True):
+        np.testing.assert_array_equal(both[1:], one)

@@ -1,0 +1,171 @@
+"""What the data said and what the prior said."""
+
+from __future__ import annotations
+
+import math
+import re
+
+import numpy as np
+import pytest
+
+from equifinal.formats.toml import loads
+from equifinal.results.meaning import COMBINATION, NOISE, interpret, shrinkage_of, verdict_word
+from equifinal.results.store import identifiability_of, store_identifiability
+from equifinal.studies.sample import sample
+from equifinal.words.meaning import (
+    direction_text,
+    driven_by,
+    estimate,
+    rounded,
+    sentence,
+    shrinkage_text,
+    weakest_sentence,
+)
+from tests.support.problems import DECAY
+from tests.support.runs import meaning, run
+
+
+def words(name: str, item: str) -> str:
+    found = meaning(name)
+    return sentence(found, found.named(item))
+
+
+def test_one_draw_has_no_spread() -> None:
+    assert estimate(1.25, float("nan")) == "1.25"
+    assert estimate(float("nan"), 1.0) == "not a finite number"
+
+
+def test_a_parameter_that_is_its_prior_is_said_to_be() -> None:
+    assert re.fullmatch(
+        r"gamma: not identifiable\. Its posterior is your prior restricted to what the other bounds allow; the data "
+        r"determine beta\*N - gamma = 1\.8\d\d \(sd 0\.01\d\)\.",
+        words("si", "gamma"),
+    )
+    gamma = meaning("si").named("gamma")
+    assert abs(gamma.shrinkage) < 0.1
+    assert gamma.prior_share > 0.95
+    assert driven_by(gamma).startswith("prior")
+
+
+def test_a_parameter_that_is_tied_to_others_says_to_which() -> None:
+    said = words("si", "rho")
+    assert said.startswith("rho: not identifiable. The data determine beta/rho = ")
+    assert "ties it to beta" in said
+    assert re.search(r"depends on your priors: (9\d|over 99)% of its spread is theirs alone", said)
+    rho = meaning("si").named("rho")
+    assert rho.shrinkage > 0.9  # narrower than its prior by far, and yet the prior's
+    assert rho.prior_share > 0.9
+
+
+def test_combinations_carry_what_the_data_said() -> None:
+    known = meaning("si").of_kind(COMBINATION)
+    assert {f.name for f in known} == {"beta/rho", "beta*N - gamma", "beta*I0"}
+    for finding in known:
+        assert finding.shrinkage > 0.99
+        assert finding.prior_share == 0
+        assert verdict_word(finding) == "identifiable"
+        assert sentence(meaning("si"), finding).startswith(f"{finding.name}: determined by the data: ")
+    assert "R0: not identifiable" in words("si", "R0")
+
+
+def test_a_combination_is_what_its_draws_give() -> None:
+    found, draws = meaning("si"), run("si").posterior
+    values = (draws["beta"] * 10_000 - draws["gamma"]).values.reshape(-1)
+    np.testing.assert_allclose(found.named("beta*N - gamma").posterior, values, rtol=1e-12)
+    prior = found.named("beta*N - gamma").prior
+    np.testing.assert_allclose(prior.mean(), 10_000 * 5.05e-4 - 0.505, rtol=0.03)
+
+
+def test_identifiable_parameters() -> None:
+    assert re.fullmatch(r"k: identifiable, and determined by the data: 0\.\d\d+ \(sd 0\.\d\d+\)\.", words("decay", "k"))
+    assert meaning("decay").of_kind(COMBINATION) == []  # the parameters themselves, told once
+    assert driven_by(meaning("decay").named("k")) == "data"
+
+
+def test_up_to_alternatives() -> None:
+    said = words("swap", "k1")
+    assert "identifiable up to alternatives. The data allow 2 values" in said
+    assert verdict_word(meaning("swap").named("k1")) == "one of 2 values"
+    assert {f.name for f in meaning("swap").of_kind(COMBINATION)} == {"k1*k2", "k2 + k1"}
+
+
+def test_a_parameter_of_the_noise_is_not_judged_by_the_model() -> None:
+    found = meaning("influenza")
+    (phi,) = found.of_kind(NOISE)
+    assert phi.name == "phi"
+    assert "of the noise" in sentence(found, phi)
+    assert verdict_word(phi) == "noise"
+
+
+def test_weakness_in_practice_is_told_apart_from_structure() -> None:
+    # two early points: the decay rate is identifiable, and these data hardly see it
+    text = DECAY.split("[data]")[0] + "[data]\ntime = [0, 0.01]\ny = [1.9, 1.95]\n"
+    data = sample(loads(text, name="weak"), chains=4, draws=500, seed=1, progress=False)
+    store_identifiability(data, identifiability_of(data))
+    found = interpret(data)
+    k, a = found.named("k"), found.named("a")
+    assert (k.weak, a.weak) == (True, False)
+    assert k.verdict == "globally"
+    assert "k: identifiable, but barely informed. Better data could determine it" in sentence(found, k)
+    assert driven_by(k) == "data, barely"
+    assert found.weakest is not None
+    assert found.weakest.shrinkage < 0.2
+    assert max(found.weakest.weights, key=lambda n: abs(found.weakest.weights[n])) == "k"
+    assert "the data say little about it" in weakest_sentence(found)
+
+
+def test_the_worst_direction_is_the_worst() -> None:
+    """No other direction in the logarithms of the combinations shrinks less; every single one shrinks more."""
+    found = meaning("influenza")
+    worst = found.weakest
+    assert worst is not None
+    assert worst.shrinkage <= 1e-9 + min(
+        1 - np.var(np.log(f.posterior)) / np.var(np.log(f.prior)) for f in found.findings if f.name in worst.weights
+    )
+
+
+def test_shrinkage() -> None:
+    rng = np.random.default_rng(0)
+    z = rng.standard_normal(200_000)
+    value, robust = shrinkage_of(2 * z, z[:50_000])
+    assert (round(value, 2), robust) == (0.75, False)
+    assert shrinkage_of(z, z)[0] == 0
+    assert shrinkage_of(z, 2 * z)[0] == pytest.approx(-3)
+    heavy = np.tan(np.pi * (rng.random(200_000) - 0.5))  # Cauchy: no variance at all
+    value, robust = shrinkage_of(heavy, 0.5 * heavy)
+    assert robust
+    assert value == pytest.approx(0.75, abs=0.01)
+    value, robust = shrinkage_of(np.append(z, np.inf), z)
+    assert robust
+    assert value == pytest.approx(0, abs=0.01)
+    assert math.isnan(shrinkage_of(np.full(10, np.nan), z)[0])
+
+
+@pytest.mark.parametrize(
+    ("mean", "sd", "text"),
+    [
+        (1.8799, 0.0149, "1.880 (sd 0.015)"),
+        (10174.6, 196.9, "10175 (sd 197)"),
+        (9.885e-4, 8.5e-6, "9.885e-4 (sd 8.5e-6)"),
+        (0.2412, 0.0289, "0.241 (sd 0.029)"),
+        (3.2e9, 4.1e7, "3.200e+9 (sd 4.1e+7)"),
+        (-0.5, 2.0, "-0.500 (sd 2.0)"),
+        (7.0, 0.0, "7"),
+        (math.inf, 1.0, "not a finite number"),
+    ],
+)
+def test_as_many_digits_as_the_spread_deserves(mean: float, sd: float, text: str) -> None:
+    assert estimate(mean, sd) == text
+
+
+def test_numbers_of_one_row_are_written_alike() -> None:
+    assert rounded(0.00100251, 8.5e-6, 9.885e-4) == "1.0025e-3"
+    assert rounded(2.98, 17.0) == "2.98"
+
+
+def test_what_is_not_known_is_not_shown() -> None:
+    shown = [shrinkage_text(x) for x in (math.nan, 0.999, 0.42, -0.001, -0.2)]
+    assert shown == ["", "over 0.99", "0.42", "0.00", "-0.20"]
+    worst = meaning("si").weakest
+    assert worst is not None
+    assert "+ -" not in direction_text(worst)

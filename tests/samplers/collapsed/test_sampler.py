@@ -1,0 +1,367 @@
+"""The collapsed sampler's place among executors and checkpoints, its gate, and the choice of a sampler."""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from dataclasses import replace
+from multiprocessing import get_context
+from pathlib import Path
+
+import arviz
+import numpy as np
+import pytest
+from scipy import integrate
+
+from equifinal.errors import DataError, SamplingError
+from equifinal.fibre import Fibre
+from equifinal.fibre.of_problem import fibre_of, sampling_fibre
+from equifinal.formats.toml import loads
+from equifinal.posterior.posterior import Posterior
+from equifinal.results.diagnostics import moves_in_words
+from equifinal.samplers import choice as auto
+from equifinal.samplers.collapsed import plan as proposal
+from equifinal.samplers.collapsed import sampler as collapsed
+from equifinal.samplers.proposals import quality
+from equifinal.samplers.proposals.log_sums import beside_largest
+from equifinal.samplers.proposals.quality import Quality
+from equifinal.samplers.running import run as running
+from equifinal.samplers.running.run import RunSettings, run
+from equifinal.samplers.searching import importance, walkers
+from equifinal.samplers.searching.modes import find_modes
+from equifinal.studies.sample import run_settings, sample
+from tests.samplers.geometric.test_sampler import TWO_STAGES, scaled
+from tests.samplers.running.test_run import assert_same, stop_after
+from tests.samplers.searching.test_tempering import hidden
+from tests.support.problems import DECAY, decay_log_likelihood, quick_problem
+
+SETTINGS = RunSettings(sampler="collapsed", chains=3, draws=300, seed=7)
+TWO_MODES = '''
+[model]
+equations = """
+x' = -x
+x(0) = (a^2 - 1)^2
+"""
+outputs = ["x"]
+[parameters]
+a = { prior = "normal", mean = 0.1, sd = 1.5 }
+[noise]
+x = { family = "normal", sd = 0.05 }
+[data]
+time = [0, 0.5]
+x = [0.02, 0.0]
+'''
+
+
+def collapsed_run(settings: RunSettings = SETTINGS, **options) -> running.Draws:
+    posterior, fibre = scaled()
+    return run(posterior, settings, fibre=fibre, **options)
+
+
+@pytest.fixture(scope="module")
+def plain() -> running.Draws:
+    return collapsed_run()
+
+
+@pytest.mark.parametrize("kind", ["threads", "processes"])
+def test_executors_give_the_same_draws(plain: running.Draws, kind: str) -> None:
+    pool = ThreadPoolExecutor(2) if kind == "threads" else ProcessPoolExecutor(2, mp_context=get_context("spawn"))
+    with pool as executor:
+        assert_same(collapsed_run(executor=executor), plain)
+
+
+def test_the_length_of_segments_does_not_matter(plain: running.Draws, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(running, "SEGMENT_SECONDS", 1e-6)
+    assert_same(collapsed_run(), plain)
+
+
+def test_a_run_is_taken_up_where_it_stopped(
+    plain: running.Draws, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(running, "SEGMENT_SECONDS", 1e-6)
+    file = tmp_path / "checkpoint.npz"
+    assert collapsed_run(progress=stop_after(4), checkpoint=file).interrupted
+    whole = collapsed_run(checkpoint=file)
+    assert whole.resumed_at is not None
+    assert_same(whole, plain)
+    assert whole.findings == plain.findings
+
+
+def test_thinning_keeps_every_so_many(plain: running.Draws) -> None:
+    thin = collapsed_run(replace(SETTINGS, draws=100, thin=3))
+    np.testing.assert_array_equal(thin.theta, plain.theta[:, 2::3])
+    np.testing.assert_array_equal(thin.tally.solves, plain.tally.solves)
+
+
+def test_solves_are_counted(plain: running.Draws) -> None:
+    after = plain.tally.solves - plain.tally.warmup_solves
+    assert (after + plain.tally.counts[:, collapsed.COUNTS.index("saved_solves")] == 300).all()
+    assert plain.tally.warmup_solves[0] > sum(importance.ROUNDS)
+    assert plain.tally.sampled.tolist() == [300] * 3
+
+
+def test_the_proposal_is_frozen() -> None:
+    posterior, fibre = scaled()
+    settings = collapsed.Settings()
+    plan = collapsed.prepare(posterior, settings, fibre, 1)
+    state = collapsed.init(posterior, plan, settings, fibre, [np.random.default_rng(i) for i in range(2)])
+    later, _ = collapsed.run_block(posterior, state, settings, 0, 200, fibre)
+    for name in ("share", "centre", "factor", "df", "mean", "covariance", "key", "number"):
+        np.testing.assert_array_equal(getattr(later, name), getattr(state, name))
+
+
+def test_the_marginal_likelihood_of_decay() -> None:
+    """Two parameters, by quadrature."""
+    data = sample(quick_problem(), seed=2, progress=False)
+    assert data.attrs["sampler"] == "collapsed"
+    normal = 1 / (1 - 0.022750131948179195)  # the prior of a is a normal cut at two standard deviations
+
+    def density(a: float, k: float) -> float:
+        prior = normal * np.exp(-0.5 * (a - 2) ** 2) / np.sqrt(2 * np.pi) / 1.9
+        return float(np.exp(decay_log_likelihood(np.array([[k, a]]))[0]) * prior)
+
+    exact = np.log(integrate.dblquad(density, 0.1, 2, 0, 5, epsrel=1e-6)[0])
+    found = json.loads(data.attrs["findings"])
+    assert found["log_evidence_error"] < 0.02
+    assert abs(found["log_evidence"] - exact) < 5 * found["log_evidence_error"]
+    assert any(line.startswith("log marginal likelihood: ") for line in moves_in_words(data))
+
+
+def test_two_modes_have_the_right_shares() -> None:
+    """a near 1 and near -1; the quantity a is itself the combination here, as each parameter stands for itself."""
+    problem = loads(TWO_MODES, name="modes")
+    posterior = Posterior(problem)
+    fibre = Fibre(["a"], problem.priors)
+    assert len(find_modes(posterior, fibre, np.random.default_rng(0)).h) == 2
+    data = sample(problem, sampler="collapsed", fibre=fibre, seed=1, draws=20_000, progress=False)
+    a = data.posterior["a"].values
+
+    def density(x: float) -> float:
+        y = (x * x - 1) ** 2
+        residual = np.array([0.02 - y, -y * np.exp(-0.5)]) / 0.05
+        return float(np.exp(-0.5 * residual @ residual - 0.5 * ((x - 0.1) / 1.5) ** 2))
+
+    above, below = (integrate.quad(density, *ends, points=(np.sign(ends[1]),))[0] for ends in ((0, 3), (-3, -0.0001)))
+    share = above / (above + below)
+    assert (a > 0).mean() == pytest.approx(share, abs=5 * np.sqrt(share * (1 - share) / 10_000))
+
+
+def test_a_narrow_mode_has_the_right_share() -> None:
+    """A broad mode and one a twentieth as wide, both found; shares by quadrature."""
+    posterior, fibre = hidden()
+    plan = next(p for s in range(20) if (p := collapsed.prepare(posterior, collapsed.Settings(), fibre, s)).modes == 2)
+    assert not plan.refusal
+    settings = RunSettings(sampler="collapsed", chains=4, draws=5000, seed=3)
+    theta = run(posterior, settings, fibre=fibre, plan=plan).theta.reshape(-1, 2)
+
+    def density(q: float, p: float) -> float:
+        broad = (p - 2) ** 4 / ((p - 2) ** 4 + (p + 2) ** 4)
+        x, v, z = (p + 2) / 0.6 * broad, (p - 2) / 0.03 * (1 - broad), 3.85 * broad
+        y = q / 0.6 * broad + q / 0.03 * (1 - broad)
+        return float(np.exp(-0.5 * (x * x + v * v + y * y + z * z)))
+
+    def mass(left: float, right: float, reach: float) -> float:
+        return float(integrate.dblquad(density, left, right, -reach, reach, epsabs=1e-9, epsrel=1e-6)[0])
+
+    narrow, broad = mass(1.7, 2.3, 0.3), mass(-4, 1.7, 4)
+    share = narrow / (narrow + broad)
+    assert (theta[:, 0] > 1.7).mean() == pytest.approx(share, abs=5 * np.sqrt(share * (1 - share) / 5000))
+
+
+def test_particles_are_tried_before_giving_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One of two modes is withheld, and the gate refuses whatever it is shown."""
+
+    def one_mode(*arguments):
+        found = find_modes(*arguments)
+        withheld = {name: getattr(found, name)[:1] for name in ("h", "covariance", "position", "log_density")}
+        return found._replace(tempered=False, **withheld)
+
+    monkeypatch.setattr(proposal, "find_modes", one_mode)
+    close_the_gate(monkeypatch)
+    problem = loads(TWO_MODES, name="modes")
+    said: list[str] = []
+    settings = RunSettings(sampler="auto")
+    made = auto.choose(Posterior(problem), settings, Fibre(["a"], problem.priors), said.append)
+    at = said.index("no proposal fits: 500 tempered particles")
+    rounds = ["proposal k-hat" in line for line in said]
+    assert said[at + 1] == "2 modes"
+    assert rounds[at - 3 :] == [True] * 3 + [False] * 2 + [True] * 4
+    assert said[-1].startswith("256 walkers")
+    assert made.settings.sampler == "pseudo-marginal"
+    plan = collapsed.prepare(Posterior(problem), collapsed.Settings(), Fibre(["a"], problem.priors), 0)
+    assert plan.modes == 2
+    assert plan.solves > 2 * sum(importance.ROUNDS) + 10 * 500 + walkers.STEPS * walkers.NUMBER
+
+
+def test_data_that_inform_nothing() -> None:
+    text = '[model]\nequations = """\nx\' = -x\nz\' = -m*z\nx(0) = 1\nz(0) = 1\n"""\noutputs = [\'x\']\n'
+    text += "[parameters]\nm = { prior = 'uniform', lower = 1, upper = 2 }\n"
+    text += "[noise]\nx = { family = 'normal', sd = 0.1 }\n[data]\ntime = [1, 2]\nx = [0.4, 0.1]\n"
+    data = sample(loads(text), seed=1, draws=5000, progress=False)
+    assert json.loads(data.attrs["findings"])["longest_stay"] < 10  # the likelihood is one number, but chains move
+    m = data.posterior["m"].values
+    assert m.mean() == pytest.approx(1.5, abs=5 * 0.29 / np.sqrt(10_000))
+
+
+# --- the choice ---
+
+
+def choice(problem, fibre=None, **options) -> auto.Choice:
+    known = Posterior(problem)
+    settings = RunSettings(sampler="auto", options=options)
+    return auto.choose(known, settings, fibre or sampling_fibre(problem)[0])
+
+
+def test_identifiable_models_are_sampled_as_they_are() -> None:
+    fibre, note = sampling_fibre(quick_problem())
+    assert (fibre.dimension, fibre.chart.degree, fibre.names, note) == (0, 1, ("k", "a"), "")
+    made = choice(quick_problem())
+    assert made.settings.sampler == "collapsed"
+    assert made.reason.startswith("collapsed: one mode, and a proposal that fits (k-hat ")
+
+
+def test_an_analysis_that_does_not_end_is_no_obstacle(monkeypatch: pytest.MonkeyPatch) -> None:
+    from equifinal.errors import IdentifiabilityError
+    from equifinal.fibre import of_problem as problem_fibre
+
+    def fails(*_, **__):
+        raise IdentifiabilityError("the analysis did not find all identifiable combinations")
+
+    monkeypatch.setattr(problem_fibre, "fibre_of", fails)
+    fibre, note = sampling_fibre(quick_problem())
+    assert fibre.dimension == 0
+    assert "sampled as they are" in note
+    data = sample(quick_problem(), draws=200, progress=False)
+    assert json.loads(data.attrs["notes"])[0] == note
+
+
+def close_the_gate(monkeypatch: pytest.MonkeyPatch) -> None:
+    for limit in ("K_LIMIT", "LOOSE_K_LIMIT"):
+        monkeypatch.setattr(quality, limit, -100.0)
+    monkeypatch.setattr(importance, "MORE_ROUNDS", ())
+    monkeypatch.setattr(walkers, "MOST_ROUNDS", 1)
+
+
+def test_the_gate() -> None:
+    assert not quality.refusal(Quality(0.4, 0.66))
+    assert "tails (k-hat 0.55)" in quality.refusal(Quality(0.55, 0.66))
+    assert not quality.refusal(Quality(0.55, 0.71))
+    assert "acceptance 60%" in quality.refusal(Quality(0.4, 0.6))
+    assert not quality.refusal(Quality(0.4, 0.6), settled=True)
+    assert "acceptance 50%" in quality.refusal(Quality(0.4, 0.5), settled=True)
+    assert "acceptance 30%" in quality.refusal(Quality(0.4, 0.3))
+    assert not quality.refusal(Quality(0.6, 0.3), last=True)
+    assert "tails" in quality.refusal(Quality(0.75, 0.3), last=True)
+    assert "acceptance 5%" in quality.refusal(Quality(0.1, 0.05), last=True)
+    assert quality.judged(np.full(100, -np.inf)) == quality.NONE
+
+
+def test_more_rounds_where_a_weight_is_too_high(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They may help; if not, what has passed the gate is good enough."""
+    posterior, fibre = Posterior(quick_problem()), sampling_fibre(quick_problem())[0]
+    for highest, rounds in ((importance.HIGHEST, 3), (0.0, 5)):
+        monkeypatch.setattr(importance, "HIGHEST", highest)
+        said: list[str] = []
+        plan = collapsed.prepare(posterior, collapsed.Settings(), fibre, 2, said.append)
+        assert sum("proposal k-hat" in line for line in said) == rounds
+        assert not plan.refusal
+        assert not plan.local.any()
+
+
+def test_weights_without_a_target() -> None:
+    nothing = np.array([-np.inf, np.nan])
+    np.testing.assert_array_equal(beside_largest(nothing), [0.0, 0.0])
+    np.testing.assert_allclose(beside_largest(np.array([-1000.0, np.nan, -1001.0])), [1.0, 0.0, np.exp(-1)])
+
+
+def test_acceptance_is_that_of_an_independence_sampler() -> None:
+    """Weights 1 and 3 with equal shares: the chain is at 3 in three of four steps."""
+    log_weights = np.log(np.tile([1.0, 3.0], 5000))
+    assert quality.judged(log_weights).acceptance == pytest.approx(0.25 + 0.75 * (0.5 + 0.5 / 3), abs=1e-3)
+
+
+def test_walkers_are_asked_when_importance_sampling_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The posterior is that of decay all the same, and so is its marginal likelihood: local steps are no part of it."""
+    monkeypatch.setattr(importance, "MORE_ROUNDS", ())
+    plain = sample(quick_problem(), seed=2, progress=False)
+    monkeypatch.setattr(quality, "ACCEPTANCE_LIMIT", 1.1)
+    said: list[str] = []
+    posterior, settings = Posterior(quick_problem()), collapsed.Settings()
+    plan = collapsed.prepare(posterior, settings, sampling_fibre(quick_problem())[0], 2, said.append)
+    assert sum(line.startswith("256 walkers: proposal k-hat") for line in said) >= walkers.LEAST_ROUNDS
+    assert plan.local.any()
+    assert not plan.refusal
+    data = sample(quick_problem(), seed=2, progress=False)
+    for name in ("k", "a"):
+        ours, theirs = data.posterior[name].values, plain.posterior[name].values
+        ess = min(arviz.ess(ours), arviz.ess(theirs))
+        assert ours.mean() == pytest.approx(theirs.mean(), abs=5 * np.sqrt(2 / ess) * theirs.std())
+    ours, theirs = (json.loads(d.attrs["findings"]) for d in (data, plain))
+    error = np.hypot(ours["log_evidence_error"], theirs["log_evidence_error"])
+    assert ours["log_evidence"] == pytest.approx(theirs["log_evidence"], abs=5 * error)
+
+
+def test_a_refused_proposal_leads_to_another_sampler(monkeypatch: pytest.MonkeyPatch) -> None:
+    sampler = "pseudo-marginal"
+    close_the_gate(monkeypatch)
+    problem = scaled()[0].problem
+    made = choice(problem, fibre_of(problem), aux=16)
+    assert made.plan is None
+    assert (made.settings.sampler, made.settings.options) == (sampler, {"aux": 16})
+    assert made.settings.warmup == 5000
+    assert made.reason.startswith(f"{sampler}: no proposal was found that fits the posterior")
+
+
+def test_estimates_that_are_too_noisy_lead_along_fibres(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(proposal, "TOO_NOISY", -1.0)
+    monkeypatch.setattr(auto, "TOO_NOISY", -1.0)
+    problem = scaled()[0].problem
+    made = choice(problem, fibre_of(problem))
+    assert made.settings.sampler == "geometric"
+    assert "cannot be estimated well" in made.reason
+
+
+def test_folds_lead_to_swaps_in_theta(monkeypatch: pytest.MonkeyPatch) -> None:
+    close_the_gate(monkeypatch)
+    problem = loads(TWO_STAGES, name="stages")
+    fibre = fibre_of(problem)
+    assert (fibre.dimension, fibre.chart.degree) == (0, 2)
+    made = choice(problem, fibre)
+    assert (made.settings.sampler, made.settings.options) == ("random-walk", {"swap": True})
+    assert "where roots meet" in made.reason
+
+
+def test_the_user_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    data = sample(quick_problem(), draws=100)
+    said = capsys.readouterr().err
+    for text in ("screening 500 prior draws", "10 starts, 1 mode", "proposal k-hat", "collapsed: one mode"):
+        assert text in said
+    assert json.loads(data.attrs["notes"])[-1].startswith("collapsed: one mode")
+
+
+def test_settings() -> None:
+    assert run_settings(quick_problem(), {}).sampler == "auto"
+    assert RunSettings(sampler="collapsed").warmup == collapsed.WARMUP
+    assert RunSettings(sampler="collapsed", warmup=7).warmup == 7
+    with pytest.raises(DataError, match="'aux' must be a whole number"):
+        RunSettings(sampler="collapsed", options={"aux": 0})
+    with pytest.raises(DataError, match="'law' must be"):
+        RunSettings(sampler="collapsed", options={"law": "gauss"})
+    with pytest.raises(DataError, match="one partition for all c"):
+        RunSettings(sampler="collapsed", options={"partition": "by c"})
+
+
+def test_priors_that_exclude_the_data() -> None:
+    text = DECAY.replace('family = "normal", sd = 0.2', 'family = "lognormal", sdlog = 1').replace("y = x", "y = 0 - x")
+    with pytest.raises(SamplingError, match="no starting point"):
+        sample(loads(text), sampler="collapsed", progress=False)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_data_far_beyond_what_the_noise_allows() -> None:
+    """Log densities of -1e300, beside which their differences vanish: another sampler is chosen, and nothing breaks."""
+    text = DECAY.replace("mean = 2, sd = 1, lower = 0", "mean = 1e150, sd = 1e150, lower = 0")
+    problem = loads(text.replace("[1.9, 1.6, 1.1, 0.8, 0.1]", "[1.9e150, 1.6e150, 1.1e150, 0.8e150, 0.1e150]"))
+    made = choice(problem)
+    assert made.plan is None
+    assert made.reason.startswith("pseudo-marginal: ")

@@ -1,0 +1,230 @@
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from equifinal.errors import DataError, SamplingError
+from equifinal.formats.toml import loads
+from equifinal.posterior.posterior import Posterior
+from equifinal.samplers.running import run as running
+from equifinal.samplers.running.run import RunSettings, run
+from equifinal.samplers.searching.climbing import PRIOR_DRAWS
+from tests.support.problems import DECAY, decay
+
+SETTINGS = RunSettings(chains=3, warmup=150, draws=200, seed=7)
+
+
+@pytest.fixture(scope="module")
+def plain() -> running.Draws:
+    return run(decay(), SETTINGS)
+
+
+def assert_same(a: running.Draws, b: running.Draws) -> None:
+    np.testing.assert_array_equal(a.theta, b.theta)
+    for mine, theirs in zip((*a.chunk, *a.tally), (*b.chunk, *b.tally), strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+
+
+def test_shapes_and_counts(plain: running.Draws) -> None:
+    assert plain.theta.shape == (3, 200, 2)
+    assert (plain.tally.solves <= 350 + PRIOR_DRAWS).all()
+    assert plain.tally.sampled.tolist() == [200] * 3
+    assert ((plain.acceptance > 0.05) & (plain.acceptance < 0.9)).all()
+    assert not plain.interrupted
+
+
+def test_chains_differ_and_seeds_differ(plain: running.Draws) -> None:
+    assert not np.array_equal(plain.theta[0], plain.theta[1])
+    other = run(decay(), RunSettings(chains=3, warmup=150, draws=200, seed=8))
+    assert not np.array_equal(plain.theta, other.theta)
+
+
+def test_a_chain_does_not_depend_on_how_many_there_are(plain: running.Draws) -> None:
+    one = run(decay(), RunSettings(chains=1, warmup=150, draws=200, seed=7))
+    np.testing.assert_array_equal(one.theta[0], plain.theta[0])
+
+
+def test_threads_give_the_same_draws(plain: running.Draws) -> None:
+    with ThreadPoolExecutor(2) as executor:
+        assert_same(run(decay(), SETTINGS, executor=executor), plain)
+
+
+def test_spawned_processes_give_the_same_draws(plain: running.Draws) -> None:
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as executor:
+        assert_same(run(decay(), SETTINGS, executor=executor), plain)
+
+
+def test_dask_gives_the_same_draws(plain: running.Draws) -> None:
+    distributed = pytest.importorskip("distributed", reason="the optional dependency 'cluster' is not installed")
+    with distributed.Client(n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None) as client:
+        assert_same(run(decay(), SETTINGS, executor=client), plain)
+
+
+def test_the_length_of_segments_does_not_matter(plain: running.Draws, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(running, "SEGMENT_SECONDS", 1e-5)
+    assert_same(run(decay(), SETTINGS), plain)
+
+
+def test_thinning_keeps_every_so_many() -> None:
+    long = run(decay(), RunSettings(chains=2, warmup=50, draws=60, seed=1))
+    thin = run(decay(), RunSettings(chains=2, warmup=50, draws=20, thin=3, seed=1))
+    np.testing.assert_array_equal(thin.theta, long.theta[:, 2::3])
+
+
+def stop_after(updates: int):
+    seen = []
+
+    def display(update: running.Update) -> None:
+        seen.append(update)
+        if len(seen) == updates:
+            raise KeyboardInterrupt
+
+    return display
+
+
+@pytest.mark.parametrize("updates", [1, 2, 4])
+def test_ctrl_c_keeps_what_was_drawn_and_a_second_run_goes_on(
+    plain: running.Draws, tmp_path: Path, updates: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(running, "SEGMENT_SECONDS", 1e-2)
+    file = tmp_path / "checkpoint.npz"
+    part = run(decay(), SETTINGS, progress=stop_after(updates), checkpoint=file)
+    assert part.interrupted
+    kept = part.theta.shape[1]
+    assert kept < 200
+    np.testing.assert_array_equal(part.theta, plain.theta[:, :kept])
+    whole = run(decay(), SETTINGS, checkpoint=file)
+    assert whole.resumed_at is not None
+    assert_same(whole, plain)
+
+
+def test_a_checkpoint_of_another_run_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "checkpoint.npz"
+    run(decay(), SETTINGS, progress=stop_after(1), checkpoint=file)
+    with pytest.raises(SamplingError, match="another model, data, priors, settings or version"):
+        run(decay(), RunSettings(chains=3, warmup=150, draws=201, seed=7), checkpoint=file)
+    other = Posterior(loads(DECAY.replace("1.9", "1.8")))
+    with pytest.raises(SamplingError, match="another model"):
+        run(other, SETTINGS, checkpoint=file)
+
+
+@pytest.mark.parametrize("damage", [b"", b"not a zip file", None])
+def test_a_damaged_checkpoint_is_an_error_that_says_what_to_do(tmp_path: Path, damage: bytes | None) -> None:
+    file = tmp_path / "checkpoint.npz"
+    run(decay(), SETTINGS, progress=stop_after(1), checkpoint=file)
+    file.write_bytes(file.read_bytes()[:-200] if damage is None else damage)
+    with pytest.raises(SamplingError, match="remove it"):
+        run(decay(), SETTINGS, checkpoint=file)
+
+
+def test_a_checkpoint_that_cannot_be_written_costs_no_draws(plain: running.Draws, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.warns(UserWarning, match="cannot write the checkpoint"):
+        found = run(decay(), SETTINGS, checkpoint=tmp_path / "file" / "checkpoint.npz")
+    assert_same(found, plain)
+
+
+def test_settings_equal_in_value_are_the_same_run(tmp_path: Path) -> None:
+    file = tmp_path / "checkpoint.npz"
+    options = {"covariance": 0.123456789 * np.eye(2)}
+    run(
+        decay(),
+        RunSettings(chains=2, draws=500, seed=np.int64(1), options=options),
+        progress=stop_after(1),
+        checkpoint=file,
+    )
+    same = RunSettings(chains=2, draws=500, seed=1, options={"covariance": (0.123456789 * np.eye(2)).tolist()})
+    assert run(decay(), same, progress=stop_after(1), checkpoint=file).resumed_at is not None
+    other = RunSettings(chains=2, draws=500, seed=1, options={"covariance": 0.1234567891 * np.eye(2)})
+    with pytest.raises(SamplingError, match="another model"):
+        run(decay(), other, checkpoint=file)
+
+
+def test_acceptance_of_an_interrupted_thinned_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(running, "SEGMENT_SECONDS", 1e-3)
+    part = run(decay(), RunSettings(chains=2, warmup=0, draws=100, thin=1000), progress=stop_after(3))
+    assert part.interrupted
+    assert ((part.acceptance >= 0) & (part.acceptance <= 1)).all()
+
+
+KILLED = """
+import sys
+from equifinal.samplers.running import run as running
+from tests.problems import decay
+running.CHECKPOINT_SECONDS = 0.0
+running.SEGMENT_SECONDS = 0.01
+settings = running.RunSettings(chains=3, warmup=2000, draws=4000, seed=3)
+if __name__ == "__main__":
+    running.run(decay(), settings, checkpoint=sys.argv[1], progress=lambda update: print(update.iteration, flush=True))
+"""
+
+
+def test_a_killed_run_ends_with_the_same_draws(tmp_path: Path) -> None:
+    file, script = tmp_path / "checkpoint.npz", tmp_path / "killed.py"
+    script.write_text(KILLED)
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[3])}
+    process = subprocess.Popen(
+        [sys.executable, str(script), str(file)], stdout=subprocess.PIPE, text=True, env=environment
+    )
+    assert process.stdout is not None
+    deadline = time.monotonic() + 120
+    for line in process.stdout:
+        if int(line) > 2300 or time.monotonic() > deadline:
+            break
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert file.exists()
+    settings = RunSettings(chains=3, warmup=2000, draws=4000, seed=3)
+    resumed = run(decay(), settings, checkpoint=file)
+    assert resumed.resumed_at is not None
+    assert 0 < resumed.resumed_at < settings.iterations
+    assert_same(resumed, run(decay(), settings))
+
+
+def test_no_starting_point_is_an_error_with_advice() -> None:
+    text = DECAY.replace('family = "normal", sd = 0.2', 'family = "lognormal", sdlog = 1').replace("y = x", "y = 0 - x")
+    with pytest.raises(SamplingError, match=r"none of 1000 prior draws.*Check that"):
+        run(Posterior(loads(text)), SETTINGS)
+
+
+def test_an_executor_that_was_shut_down_is_reported() -> None:
+    executor = ThreadPoolExecutor(1)
+    executor.shutdown()
+    with pytest.raises(SamplingError, match="a worker failed"):
+        run(decay(), SETTINGS, executor=executor)
+
+
+class BrokenExecutor(ThreadPoolExecutor):
+    def submit(self, *args, **kwargs):
+        return super().submit(lambda: 1 / 0)
+
+
+def test_a_worker_that_fails_is_reported(tmp_path: Path) -> None:
+    with BrokenExecutor(1) as executor, pytest.raises(SamplingError, match="a worker failed: ZeroDivisionError"):
+        run(decay(), SETTINGS, executor=executor, checkpoint=tmp_path / "c.npz")
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"sampler": "randomwalk"}, "did you mean 'random-walk'"),
+        ({"chains": 0}, "'chains' must be a whole number of at least 1"),
+        ({"draws": 2.5}, "'draws'"),
+        ({"seed": -1}, "'seed'"),
+        ({"seed": 2**70}, "'seed'"),
+        ({"warmup": True}, "'warmup'"),
+        ({"options": {"covarience": 1}}, "did you mean 'covariance'"),
+    ],
+)
+def test_bad_settings(settings: dict, words: str) -> None:
+    with pytest.raises(DataError, match=words):
+        RunSettings(**settings)
