@@ -20,7 +20,7 @@ from equifinal.cli import app as cli
 from tests.support.problems import DECAY
 
 QUICK = ["--chains", "2", "--warmup", "200", "--draws", "300", "--seed", "5", "--no-report"]
-COMMAND = [sys.executable, "-m", "equifinal.cli.app"]
+COMMAND = [sys.executable, "-m", "equifinal"]
 
 
 def equifinal(*arguments: str, cwd: Path | None = None, **environment: str) -> subprocess.CompletedProcess:

@@ -20,7 +20,7 @@ import typer
 from equifinal.cli import results as cli_results
 from equifinal.cli import studies as cli_studies
 from equifinal.cli.common import JsonOption, ProblemArgument, console
-from equifinal.cli.json_output import print_json as _print_json
+from equifinal.words.json_output import print_json as _print_json
 
 app = typer.Typer(
     name="equifinal",
@@ -150,7 +150,8 @@ def fit(
     """Sample the posterior of a problem. A run that was killed is taken up again by the same command."""
     from equifinal.examples import find_problem
     from equifinal.formats.toml import load
-    from equifinal.studies import fit as fitting
+    from equifinal.studies.fit import fit as fit_problem
+    from equifinal.words.fit import show_fit
 
     settings: dict[str, Any] = {
         "sampler": sampler,
@@ -163,20 +164,25 @@ def fit(
     }
     loaded = load(find_problem(problem))
 
-    done = fitting.fit(
+    show = not quiet and not as_json
+    done = fit_problem(
         loaded,
         settings,
         folder=out,
         overwrite=overwrite,
         processes=processes,
-        progress=not quiet and not as_json,
+        progress=show,
         announce=(lambda found: _show_analysis(loaded.name, found)) if analysis and not as_json else None,
-        report=report,
+        analysis=analysis or report,
     )
+    if report:
+        from equifinal.report.fit import with_report
+
+        done = with_report(done, progress=show)
     if as_json:
         _print_json(done.to_json())
     else:
-        fitting.show(done, verbose)
+        show_fit(done, verbose)
     if done.interrupted:
         raise typer.Exit(130)
 
@@ -324,7 +330,3 @@ def examples(
 
 for command in (cli_results.predict, cli_results.report, cli_results.compare, cli_studies.calibrate, cli_studies.paper):
     app.command()(command)
-
-
-if __name__ == "__main__":
-    main()

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from equifinal.cli.common import JsonOption, ProblemArgument
-from equifinal.cli.json_output import print_json
+from equifinal.words.json_output import print_json
 
 RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="A folder that fit wrote, or its results.nc.")]
 
@@ -17,7 +18,7 @@ RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="A folder that 
 def results_file(run: Path) -> Path:
     """The results in a folder, or the file itself; an error says what was looked for."""
     from equifinal.errors import DataError
-    from equifinal.studies.fit import RESULTS
+    from equifinal.studies.folder import RESULTS
 
     path = run / RESULTS if run.is_dir() else run
     if not path.exists():
@@ -86,7 +87,7 @@ def report(
     from equifinal.errors import DataError
     from equifinal.report.page import write_report
     from equifinal.results.store import load
-    from equifinal.studies.fit import REPORT
+    from equifinal.studies.folder import REPORT
 
     path = results_file(run)
     target = out or path.with_name(REPORT)
@@ -112,14 +113,17 @@ def compare(
     from equifinal.examples import find_problem
     from equifinal.formats.toml import load
     from equifinal.report.compare_page import write_comparison
+    from equifinal.report.fit import with_report
     from equifinal.studies import comparison
-    from equifinal.studies.fit import REPORT
+    from equifinal.studies.folder import REPORT
 
     asked = comparison.check_samplers(samplers)
     loaded = load(find_problem(problem))
     folder = out or Path(f"{loaded.name}-compare")
     settings: dict[str, Any] = {"draws": draws, "warmup": warmup, "chains": chains, "seed": seed}
-    found = comparison.compare(loaded, asked, settings, folder, overwrite=overwrite, progress=not quiet and not as_json)
+    show = not quiet and not as_json
+    found = comparison.compare(loaded, asked, settings, folder, overwrite=overwrite, progress=show)
+    found = replace(found, fits={name: with_report(done, progress=show) for name, done in found.fits.items()})
     page = write_comparison(found, folder / REPORT)
     if as_json:
         print_json(found.to_json() | {"report": str(page)})

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from equifinal.cli.common import JsonOption, ProblemArgument, console
-from equifinal.cli.json_output import print_json
+from equifinal.words.json_output import print_json
 
 
 def calibrate(

@@ -13,9 +13,9 @@ from typing import Any
 from equifinal.errors import SolverError
 from equifinal.machine import cache, native
 
-_SOURCES = ("layout", "field", "explicit", "stiff", "rodas5p", "output", "kernel")
+_SOURCES = ("layout", "field", "explicit", "stiff", "rodas5p", "output", "lanes")
 _MATHS = {"exp", "log", "pow", "sqrt", "fabs", "memset", "memcpy", "memmove"}  # found in every process
-_ARGUMENTS = "PiPiiPPiPiddiPPPPPPPP"  # of kernel.solve_lanes: pointer, integer, double
+_ARGUMENTS = "PiPiiPPiPiddiPPPPPPPP"  # of lanes.solve_lanes: pointer, integer, double
 _TYPES: dict[str, Any] = {"P": ctypes.c_void_p, "i": ctypes.c_int64, "d": ctypes.c_double}
 
 _lock = threading.Lock()
@@ -67,12 +67,12 @@ def _compile() -> bytes:
 
     if getattr(numba.config, "DISABLE_JIT", 0):
         raise SolverError("NUMBA_DISABLE_JIT is set, but the integrators must be compiled on a first run; unset it")
-    from equifinal.ode import lanes as kernel
+    from equifinal.ode import lanes
 
     options: dict[str, Any] = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-    compiled = numba.njit(kernel.SIGNATURE, **options)(kernel.solve_lanes)
-    assembly = compiled.inspect_llvm(kernel.SIGNATURE.args)
-    overload: Any = compiled.overloads[kernel.SIGNATURE.args]
+    compiled = numba.njit(lanes.SIGNATURE, **options)(lanes.solve_lanes)
+    assembly = compiled.inspect_llvm(lanes.SIGNATURE.args)
+    overload: Any = compiled.overloads[lanes.SIGNATURE.args]
     symbol = overload.fndesc.mangled_name
     code, outside = native.emit_object(assembly)
     return b"\0".join([symbol.encode(), " ".join(outside).encode(), code])

@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-from equifinal.cli.json_output import finite
 from equifinal.errors import DataError
 from equifinal.files import replace_file
 from equifinal.plots import style
@@ -15,6 +14,7 @@ from equifinal.problem.problem import Problem
 from equifinal.samplers.running.executors import workers as pool_of
 from equifinal.studies.calibrate.findings import Calibration
 from equifinal.studies.calibrate.replicates import calibrate
+from equifinal.words.json_output import finite
 
 RECORD, FINDINGS, FIGURES = "replicates.jsonl", "calibration.json", ("ranks.svg", "ranks.png")
 

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from equifinal.errors import DataError, IdentifiabilityError, InterruptedRunError, SamplingError, did_you_mean
-from equifinal.plots.efficiency import Efficiency, efficiency
 from equifinal.problem.problem import Problem
 from equifinal.results.diagnostics import Row
+from equifinal.results.efficiency import Efficiency, efficiency
 from equifinal.samplers.running.settings import SAMPLERS
 from equifinal.studies import fit as fitting
 
@@ -92,7 +92,6 @@ def compare(
                 folder=folder / name,
                 overwrite=overwrite,
                 progress=progress,
-                report=True,
             )
         except InterruptedRunError:
             raise

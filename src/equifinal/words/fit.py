@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import math
+import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from equifinal.identifiability.analysis import GLOBALLY, NOT
+from equifinal.results import diagnostics
 from equifinal.results.diagnostics import RHAT_LIMIT, Row
 from equifinal.results.meaning import COMBINATION, NOISE, PARAMETER, QUANTITY, WEAK, Finding, Meaning
 from equifinal.words.meaning import driven_by, rounded, shrinkage_text, spread, value_text, weakest_sentence
@@ -14,6 +17,23 @@ from equifinal.words.meaning import driven_by, rounded, shrinkage_text, spread, 
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from equifinal.studies.fit import Fit
+
+# title: what of the summary, and how it is written
+FULL = {
+    "mean": ("mean", ".4g"),
+    "sd": ("sd", ".4g"),
+    "5%": ("q5", ".4g"),
+    "50%": ("q50", ".4g"),
+    "95%": ("q95", ".4g"),
+    "ESS bulk": ("ess_bulk", ",.0f"),
+    "ESS tail": ("ess_tail", ",.0f"),
+    "ESS/s": ("ess_per_second", ",.0f"),
+    "IACT": ("iact", ".1f"),
+    "MCSE/SD %": ("mcse_over_sd", ".2f"),
+    "R-hat": ("rhat", ".3f"),
+}
+COMPACT = {title: FULL[title] for title in ("mean", "sd", "5%", "95%", "ESS bulk", "R-hat")}
 COLOURS = {"data": "green", "weak": "yellow", "prior": "red"}
 
 
@@ -92,3 +112,75 @@ def _cells(finding: Finding, row: Row | None) -> dict[str, Any]:
         "identifiable": Text("noise" if finding.kind == NOISE else verdict, style=colour),
         "driven by": Text(driven_by(finding), style=colour),
     }
+
+
+def show_fit(done: Fit, verbose: bool = False) -> None:
+    """Print what the data said, what the run cost, warnings, and where the results are; verbosely, all diagnostics."""
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console() if sys.stdout.isatty() else Console(width=120)
+    attributes = done.data.attrs
+    if done.meaning is not None:
+        _print_uncut(console, summary_page(done.meaning, done.summary, console.width))
+        console.print()
+    if done.meaning is None or verbose:
+        table = summary_table(done, FULL)
+        if Console(width=1000).measure(table).maximum > console.width:
+            table = summary_table(done, COMPACT)
+        _print_uncut(console, table)
+    per_chain = done.data.posterior.sizes["draw"]
+    console.print(
+        f"{attributes['sampler']}: {done.data.posterior.sizes['chain']} x {per_chain:,} draws, "
+        f"{diagnostics.acceptance(done.data):.1%} accepted, seed {attributes['seed']}",
+        highlight=False,
+    )
+    console.print(
+        f"{attributes['solves']:,} ODE solves ({attributes['failed_solves']:,} failed); compiled in "
+        f"{attributes['compile_seconds']:.1f} s, warm-up {attributes['warmup_seconds']:.1f} s, "
+        f"sampling {attributes['sampling_seconds']:.1f} s",
+        highlight=False,
+    )
+    for line in (*json.loads(attributes["notes"]), *diagnostics.moves_in_words(done.data)):
+        console.print(line, highlight=False)
+    if attributes["resumed_at"] >= 0:
+        console.print(f"taken up at iteration {attributes['resumed_at']:,}", highlight=False)
+    for warning in done.warnings:
+        console.print("[yellow]![/]", Text(warning), highlight=False)
+    if not done.warnings:
+        console.print("[green]the draws are sound, as far as diagnostics can tell[/]", highlight=False)
+    if done.report is not None:
+        console.print(Text(f"report:  {done.report}"), highlight=False, soft_wrap=True)
+    console.print(Text(f"results: {done.path}   (open with arviz.from_netcdf)"), highlight=False, soft_wrap=True)
+
+
+def _print_uncut(console: Any, shown: Any) -> None:
+    """Numbers are never cut: a terminal narrower than a table wraps its lines."""
+    from rich.console import Console
+
+    width = max(console.width, _table_width(shown))
+    Console(width=width, soft_wrap=True).print(shown) if width > console.width else console.print(shown)
+
+
+def _table_width(shown: Any) -> int:
+    """Of the widest table in it."""
+    from rich.console import Console, Group
+    from rich.table import Table
+
+    parts = shown.renderables if isinstance(shown, Group) else [shown]
+    return max((Console(width=1000).measure(p).maximum for p in parts if isinstance(p, Table)), default=0)
+
+
+def summary_table(done: Fit, columns: Mapping[str, tuple[str, str]]) -> Any:
+    from rich.table import Table
+
+    table = Table(title=f"Posterior of {done.data.attrs['problem']}", title_justify="left", box=None, pad_edge=False)
+    table.add_column("", no_wrap=True)
+    for title in columns:
+        table.add_column(title, justify="right", no_wrap=True)
+    for name, row in done.summary.items():
+        cells = ["-" if math.isnan(row[key]) else format(row[key], style) for key, style in columns.values()]
+        if row["rhat"] > diagnostics.RHAT_LIMIT:
+            cells[-1] = f"[red]{cells[-1]}[/]"
+        table.add_row(name, *cells)
+    return table
