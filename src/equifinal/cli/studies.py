@@ -78,10 +78,10 @@ def paper(
     """The case studies of the paper behind this package: all samplers side by side, against the exact posterior."""
     from equifinal.report.paper.folder import study
     from equifinal.studies.paper.cases import case_study
-    from equifinal.studies.progress import show_stages
+    from equifinal.studies.progress import show_run
 
     case_study(case)
-    with show_stages(not quiet and not as_json) as report:
+    with show_run(not quiet and not as_json) as (report, _):
         done = study(case, out or Path(f"paper-{case}"), quick=quick, seed=seed, report=report)
     if as_json:
         print_json(done.to_json())

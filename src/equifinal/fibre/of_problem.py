@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from equifinal.errors import DataError, IdentifiabilityError
+from equifinal.errors import DataError
 from equifinal.fibre import Fibre
 from equifinal.identifiability.analysis import Identifiability, analyse
 from equifinal.identifiability.constancy import require_constant_output
@@ -49,19 +49,8 @@ def fibre_of(
     return Fibre([*combinations, *(Name(n) for n in kept if n not in given)], priors, constants=constants)
 
 
-def sampling_fibre(problem: Problem, *, time_limit: float = 20.0) -> tuple[Fibre, str]:
-    """The coarsest fibre known to be right, for samplers that work with any; and a note if that may not be the best.
-
-    Where the data determine every parameter, or where the analysis does not come to an end, each parameter stands for
-    itself: that is always right, and only slower where there is something to collapse.
-    """
+def itself(problem: Problem) -> Fibre:
+    """Every parameter a combination of its own: the finest fibre, which is always right."""
     require_priors(problem)
     priors = {name: problem.priors[name] for name in problem.parameters}
-    note = ""
-    try:
-        found = fibre_of(problem, time_limit=time_limit)
-        if found.dimension or found.chart.degree > 1:
-            return found, note
-    except IdentifiabilityError as error:
-        note = f"the parameters are sampled as they are: {error}"
-    return Fibre([Name(name) for name in priors], priors), note
+    return Fibre([Name(name) for name in priors], priors)

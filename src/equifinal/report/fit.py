@@ -19,7 +19,8 @@ def with_report(done: Fit, *, progress: bool = True) -> Fit:
 
     try:
         with show_stage("writing the report", progress):
-            return replace(done, report=write_report(done.data, done.path.with_name(REPORT), done.meaning))
+            page = write_report(done.data, done.path.with_name(REPORT), done.meaning, done.summary)
+        return replace(done, report=page)
     except EquifinalError as error:  # the results are safe
         warn(f"no report was written: {error}", stacklevel=2)
         return done

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,32 +13,35 @@ from equifinal.prediction.predict import check, posterior_rows, predict
 from equifinal.report import sections
 from equifinal.report.rendering import Figures, render
 from equifinal.results import diagnostics
+from equifinal.results.diagnostics import Row
 from equifinal.results.meaning import Meaning, interpret
 
 if TYPE_CHECKING:
     from arviz import InferenceData
 
 
-def write_report(data: InferenceData, path: Path, meaning: Meaning | None = None) -> Path:
+def write_report(
+    data: InferenceData, path: Path, meaning: Meaning | None = None, summary: Mapping[str, Row] | None = None
+) -> Path:
     """The report on a run as a file; it is either whole or as it was before."""
-    text = report_page(data, meaning)
+    text = report_page(data, meaning, summary)
     return replace_file(path, lambda target: target.write_text(text, encoding="utf-8"), "the report")
 
 
-def report_page(data: InferenceData, meaning: Meaning | None = None) -> str:
+def report_page(data: InferenceData, meaning: Meaning | None = None, summary: Mapping[str, Row] | None = None) -> str:
     """The report on a run as one HTML text: the same for the same results.
 
     Parameters
     ----------
-    meaning
-        From `interpret`, if it was made already.
+    meaning, summary
+        From `interpret` and `summarise`, if they were made already.
     """
     meaning = interpret(data) if meaning is None else meaning
     problem = meaning.problem
     theta = posterior_rows(data, problem)
     shown, checks = predict(problem, theta), check(problem, theta)
     verdicts = determined_trajectories(problem, meaning.fibre, theta)
-    rows, figures = diagnostics.summarise(data), Figures()
+    rows, figures = diagnostics.summarise(data) if summary is None else summary, Figures()
     warnings = diagnostics.advise(data, rows)
     return render(
         "page.html",

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from equifinal.results.diagnostics import RHAT_LIMIT, summarise
+from equifinal.results.diagnostics import RHAT_LIMIT, Row, summarise
 
 if TYPE_CHECKING:
     from arviz import InferenceData
@@ -38,9 +39,9 @@ class Efficiency:
         return not self.rhat > RHAT_LIMIT
 
 
-def efficiency(data: InferenceData) -> Efficiency:
-    """What the sampling phase of a run achieved."""
-    rows = summarise(data)
+def efficiency(data: InferenceData, summary: Mapping[str, Row] | None = None) -> Efficiency:
+    """Measure what the sampling phase of a run achieved; ``summary`` spares another call of `summarise`."""
+    rows = summarise(data) if summary is None else summary
     known = {name: min(r["ess_bulk"], r["ess_tail"]) for name, r in rows.items() if not math.isnan(r["ess_bulk"])}
     worst = min(known, key=lambda name: known[name]) if known else ""
     rhat = max((r["rhat"] for r in rows.values() if not math.isnan(r["rhat"])), default=math.nan)

@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 
 from equifinal.errors import IdentifiabilityError
 from equifinal.fibre import Fibre
-from equifinal.fibre.of_problem import fibre_of
 from equifinal.identifiability.analysis import GLOBALLY, LOCALLY, NOT, Identifiability
 from equifinal.language.expression import Expression, Name, evaluate, names, to_text
+from equifinal.posterior.study import Study
 from equifinal.prediction.predict import prior_rows
 from equifinal.problem.problem import Problem
 from equifinal.results.store import identifiability_of, problem_of
@@ -125,10 +125,16 @@ class Meaning:
         return [name for name in dict.fromkeys(used) if verdicts.get(name, GLOBALLY) != GLOBALLY]
 
 
-def interpret(data: InferenceData) -> Meaning:
-    """Prior beside posterior for every parameter, quantity of interest and identifiable combination of a run."""
-    problem, found = problem_of(data), identifiability_of(data)
-    fibre = _fibre(problem, found)
+def interpret(data: InferenceData, *, study: Study | None = None) -> Meaning:
+    """Set prior beside posterior for every parameter, quantity of interest and identifiable combination of a run.
+
+    Parameters
+    ----------
+    study
+        The study that the run is of, if it is at hand; left out, its problem and analysis are read from the data.
+    """
+    study = study or Study(problem_of(data), analysis=identifiability_of(data))
+    problem, found, fibre = study.problem, study.analysis, _fibre(study)
     theta = np.column_stack([data.posterior[name].values.reshape(-1) for name in problem.parameters])
     constants = {name: float(value) for name, value in found.constants.items()}
     before = _columns(problem, prior_rows(problem, PRIOR_DRAWS), constants)
@@ -146,9 +152,9 @@ def interpret(data: InferenceData) -> Meaning:
     return Meaning(problem, found, tuple(findings), weakest, fibre)
 
 
-def _fibre(problem: Problem, found: Identifiability) -> Fibre | None:
+def _fibre(study: Study) -> Fibre | None:
     try:
-        return fibre_of(problem, analysis=found)
+        return study.fibre
     except IdentifiabilityError:
         return None
 

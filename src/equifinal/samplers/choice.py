@@ -13,10 +13,8 @@ from equifinal.fibre import Fibre
 from equifinal.posterior.posterior import Posterior
 from equifinal.samplers.collapsed import sampler as collapsed
 from equifinal.samplers.collapsed.plan import TOO_NOISY, Plan
-from equifinal.samplers.running.settings import RunSettings
-
-Settings = collapsed.Settings
-WARMUP = None  # it depends on what is chosen
+from equifinal.samplers.protocol import Task
+from equifinal.samplers.settings import RunSettings
 
 
 class Choice(NamedTuple):
@@ -28,28 +26,34 @@ class Choice(NamedTuple):
 
 
 def choose(
-    posterior: Posterior, settings: RunSettings, fibre: Fibre, report: Callable[[str], None] = lambda text: None
+    posterior: Posterior, settings: RunSettings, fibre: Fibre | None, report: Callable[[str], None] = lambda text: None
 ) -> Choice:
     """Try the collapsed sampler, and choose another one if it is refused."""
-    options = settings.sampler_settings()
+    assert fibre is not None
     plan: Plan | None = None
     try:
-        plan = collapsed.prepare(posterior, options, fibre, settings.seed, report)
+        plan = collapsed.prepare(Task(posterior, fibre, settings.sampler_settings()), settings.seed, report)
         refusal = plan.refusal
     except (SamplingError, IdentifiabilityError, np.linalg.LinAlgError) as error:
         refusal = str(error)
     if plan is not None and not refusal:
         modes = "one mode" if plan.modes == 1 else f"{plan.modes} modes"
         reason = f"collapsed: {modes}, and a proposal that fits ({plan.quality.in_words})"
-        return Choice(replace(settings, sampler="collapsed"), plan, reason)
+        return Choice(settled(settings, "collapsed"), plan, reason)
     if fibre.dimension == 0 and fibre.chart.degree > 1:
-        why = f"{refusal}; in theta with swaps instead, as where roots meet their density is infinite"
-        return _fallback("random-walk", {"swap": True}, settings, why)
-    if plan is not None and plan.noise > TOO_NOISY:
-        return _fallback("geometric", {}, settings, f"{refusal}; along fibres instead")
-    kept = {name: value for name, value in settings.options.items() if value is not None}
-    return _fallback("pseudo-marginal", kept, settings, f"{refusal}; an adaptive walk on the combinations instead")
+        name, why = "random-walk", "in theta with swaps instead, as where roots meet their density is infinite"
+    elif plan is not None and plan.noise > TOO_NOISY:
+        name, why = "geometric", "along fibres instead"
+    else:
+        name, why = "pseudo-marginal", "an adaptive walk on the combinations instead"
+    return Choice(settled(settings, name), None, f"{name}: {refusal}; {why}")
 
 
-def _fallback(sampler: str, options: dict[str, Any], settings: RunSettings, why: str) -> Choice:
-    return Choice(replace(settings, sampler=sampler, options=options), None, f"{sampler}: {why}")
+def settled(settings: RunSettings, sampler: str) -> RunSettings:
+    """Give the settings that are meant when a sampler was chosen for ``auto``."""
+    if sampler == settings.sampler:
+        return settings
+    options: dict[str, Any] = {name: value for name, value in settings.options.items() if value is not None}
+    return replace(
+        settings, sampler=sampler, options={"random-walk": {"swap": True}, "geometric": {}}.get(sampler, options)
+    )

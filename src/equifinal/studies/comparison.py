@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from equifinal.errors import DataError, IdentifiabilityError, InterruptedRunError, SamplingError, did_you_mean
+from equifinal.errors import DataError, IdentifiabilityError, InterruptedRunError, SamplingError
+from equifinal.posterior.study import Study
 from equifinal.problem.problem import Problem
 from equifinal.results.diagnostics import Row
 from equifinal.results.efficiency import Efficiency, efficiency
-from equifinal.samplers.running.settings import SAMPLERS
+from equifinal.samplers import registry
 from equifinal.studies import fit as fitting
 
 
@@ -25,9 +27,10 @@ class Comparison:
     fits: Mapping[str, fitting.Fit]
     refused: Mapping[str, str]
 
-    @property
+    @cached_property
     def efficiencies(self) -> dict[str, Efficiency]:
-        return {name: efficiency(done.data) for name, done in self.fits.items()}
+        """What each run achieved."""
+        return {name: efficiency(done.data, done.summary) for name, done in self.fits.items()}
 
     def disagreements(self) -> dict[str, float]:
         """For every parameter and quantity the largest difference of two samplers' means, in its standard error.
@@ -63,17 +66,16 @@ def check_samplers(text: str) -> list[str]:
     """Names from ``a,b,c``, each known and named once."""
     asked = [name.strip() for name in text.split(",") if name.strip()]
     if len(asked) < 2:
-        raise DataError(f"--samplers {text}: name at least two, separated by commas ({', '.join(SAMPLERS)})")
+        raise DataError(f"--samplers {text}: name at least two, separated by commas ({', '.join(registry.names())})")
     for name in asked:
-        if name not in SAMPLERS:
-            raise DataError(f"unknown sampler '{name}'{did_you_mean(name, SAMPLERS)} (known: {', '.join(SAMPLERS)})")
+        registry.require_known(name)
         if asked.count(name) > 1:
             raise DataError(f"--samplers {text}: '{name}' is named twice")
     return asked
 
 
 def compare(
-    problem: Problem,
+    problem: Problem | Study,
     samplers: Sequence[str],
     settings: Mapping[str, Any],
     folder: Path,
@@ -82,12 +84,13 @@ def compare(
     progress: bool = True,
 ) -> Comparison:
     """Fit with each sampler into a folder of its own; one that cannot run is noted, and the others go on."""
+    study = Study.of(problem)
     fits: dict[str, fitting.Fit] = {}
     refused: dict[str, str] = {}
     for name in samplers:
         try:
             fits[name] = fitting.fit(
-                problem,
+                study,
                 {**settings, "sampler": name},
                 folder=folder / name,
                 overwrite=overwrite,
@@ -101,4 +104,4 @@ def compare(
             break
     if not fits:
         raise SamplingError("no sampler could run: " + "; ".join(f"{k}: {v}" for k, v in refused.items()))
-    return Comparison(problem, fits, refused)
+    return Comparison(study.problem, fits, refused)

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from warnings import warn
 
-from equifinal.errors import EquifinalError
+from equifinal.errors import EquifinalError, IdentifiabilityError
+from equifinal.posterior.study import Study
 from equifinal.problem.problem import Problem
 from equifinal.results import diagnostics
 from equifinal.results import store as result
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
 
     from equifinal.identifiability.analysis import Identifiability
     from equifinal.results.meaning import Meaning
-
-ANALYSIS_SECONDS = 20.0  # before a fit one does not want to wait long
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +71,7 @@ class Fit:
 
 
 def fit(
-    problem: Problem,
+    problem: Problem | Study,
     settings: Mapping[str, Any],
     *,
     folder: Path | None = None,
@@ -88,23 +87,23 @@ def fit(
     Without a folder, the first of NAME-run, NAME-run-2, ... that is free. Without ``analysis``, the results do not say
     what they mean.
     """
+    study = Study.of(problem)
+    problem = study.problem
     problem.require_complete()
     run_settings(problem, settings)  # before a folder is made
     pool = workers(processes)
     target = claim_folder(problem.name) if folder is None else folder
     with pool as executor, owned(target, overwrite), to_be_continued(target):
-        known = _analysed(problem) if analysis else None
+        known = _analysed(study) if analysis else None
         if announce is not None and known is not None:
             announce(known)
         data = sample(
-            problem,
+            study,
             **{key: value for key, value in settings.items() if value is not None},
             executor=executor,
             progress=progress,
             checkpoint=target / CHECKPOINT,
         )
-        if known is not None:
-            result.store_identifiability(data, known)
         path = result.save(data, target / RESULTS)
         (target / REPORT).unlink(missing_ok=True)  # of results that are no more
         result.load(path).close()  # the checkpoint goes only when the results are surely there
@@ -116,19 +115,16 @@ def fit(
         from equifinal.results.meaning import interpret
 
         try:
-            meaning = interpret(data)
+            meaning = interpret(data, study=study)
         except EquifinalError as error:  # the results are safe
             warn(f"what the results mean could not be worked out: {error}", stacklevel=2)
     return Fit(data, summary, diagnostics.advise(data, summary), path, meaning)
 
 
-def _analysed(problem: Problem) -> Identifiability | None:
-    """What can be known; None, with a warning, where that cannot be found out: it is no reason not to fit."""
-    from equifinal.errors import IdentifiabilityError
-    from equifinal.identifiability.analysis import analyse
-
+def _analysed(study: Study) -> Identifiability | None:
+    """Give what can be known; None, with a warning, where the analysis failed: that is no reason not to fit."""
     try:
-        return analyse([e.model for e in problem.experiments], time_limit=ANALYSIS_SECONDS)
+        return study.analysis
     except IdentifiabilityError as error:
-        warn(f"what can be known was not found out, so there will be no report: {error}", stacklevel=2)
+        warn(f"the identifiability analysis failed, so there will be no report: {error}", stacklevel=2)
         return None

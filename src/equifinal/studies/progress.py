@@ -7,9 +7,9 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Protocol
+from typing import Any, Protocol
 
-from equifinal.samplers.running.run import RunSettings, Update
+from equifinal.samplers.running.run import Update
 
 LINE_SECONDS = 5.0
 
@@ -28,15 +28,18 @@ def _facts(update: Update) -> str:
 
 
 @contextmanager
-def show_progress(settings: RunSettings, enabled: bool = True) -> Iterator[Display | None]:
-    """A callback for `run`, drawn as fits where stderr goes."""
+def show_run(enabled: bool = True) -> Iterator[tuple[Callable[[str], None], Display | None]]:
+    """Give two functions for `run`: one to be told what is being prepared, one for each update of the sampling."""
     if not enabled:
-        yield None
+        yield (lambda text: None), None
     elif sys.stderr.isatty():
-        with _bar(settings) as display:
-            yield display
+        terminal = _Terminal()
+        try:
+            yield terminal.prepare, terminal.update
+        finally:
+            terminal.stop()
     else:
-        yield _Lines()
+        yield _say, _Lines()
 
 
 @contextmanager
@@ -54,45 +57,47 @@ def show_stage(text: str, enabled: bool = True) -> Iterator[None]:
         yield
 
 
-@contextmanager
-def show_stages(enabled: bool = True) -> Iterator[Callable[[str], None]]:
-    """A function to be called with each thing that is being done."""
-    if not enabled:
-        yield lambda text: None
-    elif sys.stderr.isatty():
+class _Terminal:
+    """A line that spins while a run is prepared, then a bar."""
+
+    def __init__(self) -> None:
         from rich.console import Console
 
-        console = Console(stderr=True)
-        with console.status("") as status:
+        self.console = Console(stderr=True)
+        self.status: Any = None
+        self.bar: Any = None
 
-            def report(text: str) -> None:
-                console.print(text, style="dim", highlight=False)
-                status.update(text)
+    def prepare(self, text: str) -> None:
+        self.console.print(text, style="dim", highlight=False)
+        if self.status is None:
+            self.status = self.console.status(text)
+            self.status.start()
+        self.status.update(text)
 
-            yield report
-    else:
-        yield _say
+    def update(self, update: Update) -> None:
+        if self.bar is None:
+            from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
+            self.stop()
+            columns = (
+                TextColumn("{task.description:<9}"),
+                BarColumn(bar_width=20),
+                TextColumn("{task.percentage:>3.0f}%"),
+                TextColumn("{task.fields[facts]}"),
+                TimeRemainingColumn(compact=True),
+            )
+            self.bar = Progress(*columns, console=self.console)
+            self.bar.add_task("warm-up", total=update.settings.iterations, facts="")
+            self.bar.start()
+        self.bar.update(
+            self.bar.task_ids[0], completed=update.iteration, description=_phase(update), facts=_facts(update)
+        )
 
-@contextmanager
-def _bar(settings: RunSettings) -> Iterator[Display]:
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (
-        TextColumn("{task.description:<9}"),
-        BarColumn(bar_width=20),
-        TextColumn("{task.percentage:>3.0f}%"),
-        TextColumn("{task.fields[facts]}"),
-        TimeRemainingColumn(compact=True),
-    )
-    with Progress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task("warm-up", total=settings.iterations, facts="")
-
-        def display(update: Update) -> None:
-            bar.update(task, completed=update.iteration, description=_phase(update), facts=_facts(update))
-
-        yield display
+    def stop(self) -> None:
+        for live in (self.status, self.bar):
+            if live is not None:
+                live.stop()
+        self.status = None
 
 
 @contextmanager

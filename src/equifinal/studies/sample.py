@@ -9,20 +9,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from equifinal.errors import DataError, did_you_mean
-from equifinal.posterior.posterior import Posterior
+from equifinal.posterior.study import Study
 from equifinal.problem.problem import Problem
-from equifinal.results.store import to_inference_data
-from equifinal.samplers.running.run import RunSettings, Update, run
-from equifinal.studies.progress import show_progress, show_stage, show_stages
+from equifinal.results.store import store_identifiability, to_inference_data
+from equifinal.samplers import registry
+from equifinal.samplers.protocol import FibreUse
+from equifinal.samplers.running.run import Update, run
+from equifinal.samplers.settings import RunSettings
+from equifinal.studies.progress import show_run, show_stage
 
 if TYPE_CHECKING:
     from arviz import InferenceData
 
     from equifinal.fibre import Fibre
+    from equifinal.identifiability.analysis import Identifiability
 
 
 def sample(
-    problem: Problem,
+    problem: Problem | Study,
     *,
     sampler: str | None = None,
     chains: int | None = None,
@@ -31,12 +35,13 @@ def sample(
     thin: int | None = None,
     seed: int | None = None,
     options: Mapping[str, Any] | None = None,
+    analysis: Identifiability | None = None,
     fibre: Fibre | None = None,
     executor: Executor | None = None,
     progress: bool | Callable[[Update], None] = True,
     checkpoint: str | Path | None = None,
 ) -> InferenceData:
-    """Sample the posterior of a problem.
+    """Sample the posterior of a problem, or of a study of one.
 
     Arguments left out are taken from the problem's ``[sampling]`` table, else from the defaults of `RunSettings`.
 
@@ -44,6 +49,8 @@ def sample(
     ----------
     sampler, chains, warmup, draws, thin, seed, options
         See `RunSettings`.
+    analysis
+        What `analyse` has found of the models, if that has been called already.
     fibre
         The fibre of the models, with the problem's priors, for samplers that use it; left out, it is found by analysis.
     executor
@@ -51,7 +58,7 @@ def sample(
     progress
         Show progress on stderr, or a function to be called with an `Update`.
     checkpoint
-        A file that lets a killed run be taken up again.
+        A file from which the same call resumes a run that was killed.
 
     Returns
     -------
@@ -67,43 +74,34 @@ def sample(
         "seed": seed,
         "options": options,
     }
-    settings = run_settings(problem, asked)
-    with show_stage("compiling (a machine's first run takes some ten seconds)", progress is True):
-        posterior = Posterior(problem)
-    plan, notes = None, []
-    if fibre is None and settings.sampler_settings().needs_fibre:
-        with show_stage("finding what the data cannot tell apart", progress is True):
-            from equifinal.fibre.of_problem import fibre_of, sampling_fibre
-
-            if settings.sampler in ("auto", "collapsed"):
-                fibre, note = sampling_fibre(problem)
+    study = Study.of(problem, analysis=analysis, fibre=fibre)
+    settings = run_settings(study.problem, asked)
+    visible = progress is True
+    with show_stage("compiling (a machine's first run takes some ten seconds)", visible):
+        posterior = study.posterior
+    own, notes = None, []
+    if settings.sampler == registry.AUTO or settings.sampler_settings().needs_fibre:
+        with show_stage("finding what the data cannot tell apart", visible):
+            if registry.entry(settings.sampler).fibre is FibreUse.COARSEST:
+                own, note = study.coarsest_fibre
                 notes += [note] if note else []
             else:
-                fibre = fibre_of(problem)
-    if settings.sampler == "auto":
-        from equifinal.samplers import choice as auto
-
-        assert fibre is not None
-        with show_stages(progress is True) as report:
-            settings, plan, reason = auto.choose(posterior, settings, fibre, report)
-            report(reason)
-        notes.append(reason)
-    elif settings.sampler == "collapsed":
-        from equifinal.samplers.collapsed import sampler as collapsed
-
-        assert fibre is not None
-        with show_stages(progress is True) as report:
-            plan = collapsed.prepare(posterior, settings.sampler_settings(), fibre, settings.seed, report)
-        notes += [f"collapsed, as asked for, although {plan.refusal}"] if plan.refusal else []
-    everything: dict[str, Any] = {"fibre": fibre, "executor": executor, "checkpoint": checkpoint, "plan": plan}
-    if callable(progress):
-        made = run(posterior, settings, progress=progress, **everything)
-    else:
-        with show_progress(settings, progress) as display:
-            made = run(posterior, settings, progress=display, **everything)
-    with show_stage("collecting results", progress is True):
+                own = study.fibre
+    with show_run(visible) as (report, display):
+        made = run(
+            posterior,
+            settings,
+            fibre=own,
+            executor=executor,
+            progress=progress if callable(progress) else display,
+            checkpoint=checkpoint,
+            report=report,
+        )
+    with show_stage("collecting results", visible):
         data = to_inference_data(posterior, made)
-    data.attrs["notes"] = json.dumps(notes)
+    data.attrs["notes"] = json.dumps([*notes, *made.notes])
+    if study.known_analysis is not None:
+        store_identifiability(data, study.known_analysis)
     return data
 
 

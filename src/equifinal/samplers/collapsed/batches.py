@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 from equifinal.errors import SamplingError
 from equifinal.machine.compiled import compiled
 from equifinal.problem.prior import log_prior, to_theta
+from equifinal.samplers.collapsed.plan import Plan
 from equifinal.samplers.marginal.target import Numbers, Target
 from equifinal.samplers.points.estimator import choose
 from equifinal.samplers.points.law import Moments
-from equifinal.samplers.proposals.mixture import Mixture
+from equifinal.samplers.protocol import Block
 from equifinal.samplers.pseudo_marginal import sampler as pseudo_marginal
 
 Array = NDArray[np.float64]
@@ -36,7 +37,7 @@ class Points(NamedTuple):
 
 
 class State(NamedTuple):
-    """Where each chain is, and the frozen proposal; the first axis of every array is the chain."""
+    """Where each chain is, and what it has added up; the first axis of every array is the chain."""
 
     position: Array
     log_prior: Array
@@ -49,54 +50,14 @@ class State(NamedTuple):
     scatter_log_weight: Array
     scatter_log_likelihood: Array  # at each of them
     key: NDArray[np.uint64]  # of the random numbers
-    number: NDArray[np.int64]  # of points
-    share: Array  # the mixture q
-    centre: Array
-    factor: Array
-    df: Array
-    unfolded: NDArray[np.bool_]  # which combinations are replaced in h
-    held: NDArray[np.bool_]  # which parameters are integrated out, with
-    scatter_start: Array
-    scatter_scale: Array
-    local: Array  # Cholesky factor of the covariance of h, for local steps; zero if there are none
-    mean: Array  # moments of (h, u), for laws that are learned
-    covariance: Array
     proposals: Array  # how many so far, the log of the sum of their weights, and of the squares
     log_sum: Array
     log_squares: Array
     stood: NDArray[np.int64]  # iterations at the present state, and at the most
-    k_hat: Array  # of the proposal's weights
-
-    @property
-    def moments(self) -> Moments:
-        return Moments(self.mean, self.covariance)
-
-    @property
-    def mixtures(self) -> list[Mixture]:
-        """The proposal, for each chain."""
-        return [Mixture(*parts) for parts in zip(self.share, self.centre, self.factor, self.df, strict=True)]
 
     def points(self) -> Points:
         """Those of one candidate: where the chain is."""
         return Points(*(getattr(self, name)[:, None] for name in Points._fields))
-
-    @property
-    def batch_length(self) -> int:
-        """Shorter where there are so many points on each fibre that memory matters."""
-        return max(1, min(BATCH, BATCH_POINTS // int(self.number[0])))
-
-
-class Block(NamedTuple):
-    """Iterations of all chains: (chains, iterations, ...)."""
-
-    position: Array
-    log_prior: Array
-    log_likelihood: Array
-    acceptance: Array
-    accepted: NDArray[np.bool_]
-    solves: NDArray[np.int64]
-    failures: NDArray[np.int64]
-    counts: NDArray[np.int64]
 
 
 class Drawn(NamedTuple):
@@ -105,6 +66,11 @@ class Drawn(NamedTuple):
     position: Array
     log_prior: Array
     log_likelihood: Array
+
+
+def batch_length(plan: Plan) -> int:
+    """How many iterations a batch has: fewer where there are so many points on each fibre that memory matters."""
+    return max(1, min(BATCH, BATCH_POINTS // plan.number))
 
 
 class Randoms(NamedTuple):
@@ -116,15 +82,15 @@ class Randoms(NamedTuple):
     behind: Numbers  # estimates
 
 
-def randoms(state: State, target: Target, batch: int, first: int, last: int) -> Randoms:
-    """Of iterations from first to last of a batch: each chain's from its key and the batch's number."""
-    drawn, behind = [], []
-    for key, mixture in zip(state.key, state.mixtures, strict=True):
+def randoms(plan: Plan, state: State, target: Target, batch: int, first: int, last: int) -> Randoms:
+    """Draw what iterations from first to last of a batch need, for each chain from its key and the batch's number."""
+    drawn, behind, length = [], [], batch_length(plan)
+    for key in state.key:
         rng = np.random.default_rng([int(key), batch])
-        own = mixture.numbers(rng, state.batch_length)
-        uniforms = rng.random((state.batch_length, 3 + len(target.scatter.groups)))
-        behind.append([part[first:last] for part in target.numbers(rng, state.batch_length)])
-        h = mixture.from_numbers(*(part[first:last] for part in own))
+        own = plan.mixture.numbers(rng, length)
+        uniforms = rng.random((length, 3 + len(target.scatter.groups)))
+        behind.append([part[first:last] for part in target.numbers(rng, length)])
+        h = plan.mixture.from_numbers(*(part[first:last] for part in own))
         drawn.append((h, own[2][first:last], uniforms[first:last]))
     h, normals, uniforms = _stacked(drawn)
     return Randoms(h, normals, uniforms, Numbers(*_stacked(behind)))
@@ -138,8 +104,8 @@ def _stacked(parts: Any) -> list[Array]:
 class Batch:
     """Candidates of some iterations of all chains; the first is where the chain was before."""
 
-    def __init__(self, target: Target, state: State, drawn: Randoms):
-        self.target, self.state, self.drawn = target, state, drawn
+    def __init__(self, target: Target, plan: Plan, state: State, drawn: Randoms):
+        self.target, self.plan, self.drawn = target, plan, drawn
         chains, length = drawn.uniforms.shape[:2]
         self.chains, self.length, self.rows = chains, length, np.arange(chains)
 
@@ -155,7 +121,7 @@ class Batch:
 
     def run(self, first: int) -> NDArray[np.bool_]:
         """All of its iterations, of which the first has this number in its batch; which of them were jumps."""
-        local = (np.arange(first, first + self.length) % LOCAL_EVERY == LOCAL_EVERY - 1) & self.state.local.any()
+        local = (np.arange(first, first + self.length) % LOCAL_EVERY == LOCAL_EVERY - 1) & self.plan.local.any()
         jumps = np.flatnonzero(~local)
         if len(jumps):
             self._fill(jumps, self.drawn.h[:, jumps])
@@ -178,9 +144,9 @@ class Batch:
         def shaped(values: NDArray[Any]) -> NDArray[Any]:
             return values.reshape(self.chains, n, *values.shape[1:])
 
-        moments = Moments(*(np.repeat(part, n, axis=0) for part in self.state.moments))
+        moments = Moments(*(np.repeat(part, self.chains * n, axis=0) for part in self.plan.moments))
         made = target.estimate(flat(h), Numbers(*(flat(part[:, at]) for part in self.drawn.behind)), moments)
-        log_q = np.stack([target.coordinates.log_density(q, x) for q, x in zip(self.state.mixtures, h, strict=True)])
+        log_q = shaped(target.coordinates.log_density(self.plan.mixture, flat(h)))
         found = made.found
         self.h[:, at + 1] = h
         with np.errstate(invalid="ignore"):
@@ -205,13 +171,12 @@ class Batch:
         here = self.h[self.rows, at]
         uniforms = self.drawn.uniforms[:, t]
         lengths = 2.38 / math.sqrt(max(1, here.shape[1])) * SHORTEST ** uniforms[:, 2]
-        moves = np.sum(self.state.local * self.drawn.normals[:, t, None, :], axis=2)
+        moves = np.sum(self.plan.local * self.drawn.normals[:, t, None, :], axis=2)
         there = here + lengths[:, None] * moves
         self._fill(np.array([t]), there[:, None])
-        both = zip(self.state.mixtures, here, there, strict=True)
-        log_q = np.array([q.log_density(np.stack(pair)) for q, *pair in both])
+        log_q = [self.plan.mixture.log_density(x) for x in (here, there)]
         with np.errstate(invalid="ignore"):
-            change = self.log_ratio[:, t + 1] + log_q[:, 1] - self.log_ratio[self.rows, at] - log_q[:, 0]
+            change = self.log_ratio[:, t + 1] + log_q[1] - self.log_ratio[self.rows, at] - log_q[0]
             self.acceptance[:, t] = np.exp(np.minimum(0.0, np.where(np.isnan(change), -np.inf, change)))
         at[:] = np.where(uniforms[:, 0] < self.acceptance[:, t], t + 1, at)
         self.source[:, t] = at
@@ -246,11 +211,11 @@ def drawn_from(target: Target, points: Points, source: NDArray[np.int64], for_ro
     return Drawn(position.reshape(theta.shape), prior.reshape(source.shape), log_likelihood)
 
 
-def run_batch(target: Target, state: State, batch: int, first: int, last: int) -> tuple[State, Block]:
-    """Iterations from first to last of a batch."""
-    if not np.array_equal(target.coordinates.replaced, state.unfolded[0]):
-        raise SamplingError("the search for coordinates took longer here than where the run began: start it again")
-    made = Batch(target, state, randoms(state, target, batch, first, last))
+def run_batch(target: Target, plan: Plan, state: State, batch: int, first: int, last: int) -> tuple[State, Block]:
+    """Make the iterations from first to last of a batch."""
+    if not np.array_equal(target.coordinates.replaced, plan.unfolded):
+        raise SamplingError("the coordinates of the combinations are others than where the run began: start it again")
+    made = Batch(target, plan, state, randoms(plan, state, target, batch, first, last))
     jumps = made.run(first)
     block = made.block()
     rows, end = made.rows, made.source[:, -1]

@@ -41,8 +41,12 @@ class Plan(NamedTuple):
 
     mixture: Mixture
     quality: Quality
-    scatter: Scatter  # noise parameters that are integrated out
-    number: int
+    number: int  # of points on a fibre
+    unfolded: NDArray[np.bool_]  # which combinations are replaced in x
+    held: NDArray[np.bool_]  # which parameters, of the noise, are integrated out: from noise_start, with noise_scale,
+    noise_start: Array
+    noise_scale: Array
+    noise_points: int
     start: Array  # x (n, q less those), with
     weights: Array  # importance weights
     local: NDArray[Any]  # Cholesky factor for local steps; zero if the proposal can do without
@@ -51,7 +55,12 @@ class Plan(NamedTuple):
     modes: int
     solves: int
     failures: int
-    seconds: float = 0.0
+
+    def target(self, posterior: Posterior, fibre: Fibre, tool: Tool) -> Target:
+        """Make the density that chains sample."""
+        held = tuple(name for name, there in zip(fibre.names, self.held, strict=True) if there)
+        integral = Scatter(posterior, held, self.noise_start, self.noise_scale, self.noise_points)
+        return Target(posterior, fibre, tool, integral)
 
     @property
     def refusal(self) -> str:
@@ -110,11 +119,16 @@ def prepare(
         weights = np.full(len(start), 1 / len(start))
         covariance = np.cov(start.T).reshape(local.shape)
         local = np.linalg.cholesky(covariance + 1e-6 * np.diag(np.diag(covariance)) + 1e-300 * np.eye(q))
+    integral = explored.target.scatter
     return Plan(
         mixture=mixture,
         quality=found,
-        scatter=explored.target.scatter,
         number=explored.target.tool.number,
+        unfolded=explored.coordinates.replaced,
+        held=np.isin(fibre.names, integral.parameters),
+        noise_start=integral.start,
+        noise_scale=integral.scale,
+        noise_points=integral.number,
         start=start,
         weights=weights,
         local=local,

@@ -26,143 +26,106 @@ worse than that, `prepare` says so, and another sampler is the better choice.
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from equifinal.errors import DataError, SamplingError
+from equifinal.errors import SamplingError
 from equifinal.fibre import Fibre
-from equifinal.posterior.posterior import Posterior
 from equifinal.samplers.collapsed import plan as proposal
-from equifinal.samplers.collapsed.batches import COUNTS, Block, State, drawn_from, run_batch
+from equifinal.samplers.collapsed.batches import COUNTS, State, batch_length, drawn_from, run_batch
 from equifinal.samplers.collapsed.plan import Plan
-from equifinal.samplers.marginal.noise_integral import Scatter
+from equifinal.samplers.collapsed.settings import POINTS, Settings
 from equifinal.samplers.marginal.target import Estimates, Target, Tool
+from equifinal.samplers.points.law import Moments
+from equifinal.samplers.protocol import Block, Kept, Start, Task, concatenated
 from equifinal.samplers.pseudo_marginal import sampler as pseudo_marginal
 
-__all__ = ["COUNTS", "WARMUP", "Settings", "State", "examine", "init", "prepare", "run_block"]
+__all__ = ["COUNTS", "WARMUP", "Plan", "Settings", "State", "examine", "init", "join", "prepare", "run_block"]
 
 Array = NDArray[np.float64]
 
 WARMUP = 64  # iterations: chains begin where importance sampling has been already
-POINTS = (16, 32, 64, 128, 256, 512, 1024)  # numbers of points on a fibre that are tried
+
+join = concatenated
 
 
-@dataclass(frozen=True)
-class Settings(pseudo_marginal.Settings):
-    """Options of the collapsed sampler: those of `pseudo_marginal.Settings` on points.
-
-    Attributes
-    ----------
-    aux
-        Points on a fibre for each proposal; left out, as few as make hat p_C nearly free of noise.
-    """
-
-    sampler: ClassVar[str] = "collapsed"
-    aux: Any = None
-
-    def __post_init__(self) -> None:
-        if self.aux is not None:
-            super().__post_init__()
-        else:
-            replace(self, aux=POINTS[0])
-        if self.partition == "by c":
-            raise DataError("the collapsed sampler has one partition for all c: take 'volume', 'qr' or names")
-
-
-def prepare(
-    posterior: Posterior,
-    settings: Settings,
-    fibre: Fibre,
-    seed: int,
-    report: Callable[[str], None] = lambda text: None,
-) -> Plan:
+def prepare(task: Task, seed: int, report: Callable[[str], None] = lambda text: None) -> Plan:
     """Find the posterior from prior draws, and a proposal for it."""
+    fibre, settings = task.own_fibre, task.settings
     numbers = POINTS if settings.aux is None else (settings.aux,)
     tools = [partial(_tool, fibre, settings, number) for number in numbers]
-    began = time.perf_counter()
-    plan = proposal.prepare(posterior, fibre, tools, np.random.default_rng([seed, 7]), report)
-    return plan._replace(seconds=time.perf_counter() - began)
+    return proposal.prepare(task.posterior, fibre, tools, np.random.default_rng([seed, 7]), report)
 
 
 def _tool(fibre: Fibre, settings: Settings, number: int) -> Tool:
     return pseudo_marginal.estimator(fibre, replace(settings, aux=int(number)))
 
 
-def init(
-    posterior: Posterior, plan: Plan, settings: Settings, fibre: Fibre, rngs: Sequence[np.random.Generator]
-) -> State:
-    """Chains at draws of the importance sampler."""
-    target = Target(posterior, fibre, _tool(fibre, settings, plan.number), plan.scatter)
-    chains = len(rngs)
+def target_of(task: Task, plan: Plan) -> Target:
+    """Make the density that chains sample."""
+    fibre = task.own_fibre
+    return plan.target(task.posterior, fibre, _tool(fibre, task.settings, plan.number))
 
-    def each(value: Any) -> NDArray[Any]:
-        return np.repeat(np.asarray(value)[None], chains, axis=0)
 
+def init(task: Task, plan: Plan, rngs: Sequence[np.random.Generator]) -> Start:
+    """Start chains at draws of the importance sampler."""
+    target = target_of(task, plan)
+    fibre, chains = task.own_fibre, len(rngs)
     keys = np.array([rng.integers(2**63) for rng in rngs], np.uint64)
     starts = [_start(target, plan, rng) for rng in rngs]
-    roots = [pseudo_marginal.on_branch(fibre, s.found, s.chosen)[0] for _, s in starts]
+    roots = [pseudo_marginal.on_branch(fibre, s.found, s.chosen)[0] for _, s, _ in starts]
     state = State(
         position=np.empty((chains, len(fibre.names))),
         log_prior=np.empty(chains),
         log_likelihood=np.empty(chains),
-        h=np.concatenate([at for at, _ in starts]),
-        log_ratio=np.array([s.log_target[0] for _, s in starts]),
-        theta=np.stack([s.found.theta[0] for _, s in starts]),
+        h=np.concatenate([at for at, _, _ in starts]),
+        log_ratio=np.array([s.log_target[0] for _, s, _ in starts]),
+        theta=np.stack([s.found.theta[0] for _, s, _ in starts]),
         log_weight=np.stack(roots),
-        scatter=np.stack([s.scattered.values[0] for _, s in starts]),
-        scatter_log_weight=np.stack([s.scattered.log_weight[0] for _, s in starts]),
-        scatter_log_likelihood=np.stack([s.scattered.log_likelihood[0] for _, s in starts]),
+        scatter=np.stack([s.scattered.values[0] for _, s, _ in starts]),
+        scatter_log_weight=np.stack([s.scattered.log_weight[0] for _, s, _ in starts]),
+        scatter_log_likelihood=np.stack([s.scattered.log_likelihood[0] for _, s, _ in starts]),
         key=keys,
-        number=np.full(chains, plan.number),
-        **{name: each(value) for name, value in plan.mixture._asdict().items()},
-        unfolded=each(target.coordinates.replaced),
-        held=each(np.isin(fibre.names, plan.scatter.parameters)),
-        scatter_start=each(plan.scatter.start),
-        scatter_scale=each(plan.scatter.scale),
-        local=each(plan.local),
-        mean=np.repeat(plan.moments.mean, chains, axis=0),
-        covariance=np.repeat(plan.moments.covariance, chains, axis=0),
         proposals=np.zeros(chains),
         log_sum=np.full(chains, -np.inf),
         log_squares=np.full(chains, -np.inf),
         stood=np.zeros((chains, 2), np.int64),
-        k_hat=np.full(chains, plan.quality.k_hat),
     )
-    middle = np.full((chains, 1, len(plan.scatter.groups)), 0.5)
+    middle = np.full((chains, 1, len(target.scatter.groups)), 0.5)
     here = drawn_from(target, state.points(), np.zeros((chains, 1), np.int64), middle[..., 0], middle)
-    return state._replace(
+    state = state._replace(
         position=here.position[:, 0], log_prior=here.log_prior[:, 0], log_likelihood=here.log_likelihood[:, 0]
     )
+    solves, failures = np.array([cost for _, _, cost in starts]).T
+    return Start(state, solves, failures)
 
 
-def _start(target: Target, plan: Plan, rng: np.random.Generator) -> tuple[Array, Estimates]:
+def _start(target: Target, plan: Plan, rng: np.random.Generator) -> tuple[Array, Estimates, tuple[int, int]]:
+    """Find a draw with a finite density; and tell the solves and failures of all that were tried."""
+    solves = failures = 0
     for _ in range(100):
         x = plan.start[rng.choice(len(plan.start), p=plan.weights)][None]
-        found = target.estimate(x, target.numbers(rng, 1), plan.moments)
-        if np.isfinite(found.log_target[0]):
-            return x, found._replace(log_target=found.log_target - target.coordinates.log_density(plan.mixture, x))
+        made = target.estimate(x, target.numbers(rng, 1), plan.moments)
+        solves, failures = solves + int(made.solves.sum()), failures + int(made.failures.sum())
+        if np.isfinite(made.log_target[0]):
+            log_ratio = made.log_target - target.coordinates.log_density(plan.mixture, x)
+            return x, made._replace(log_target=log_ratio), (solves, failures)
     raise SamplingError("no start: hardly any draw around the modes has a finite posterior density")
 
 
 def run_block(
-    posterior: Posterior, state: State, settings: Settings, iteration: int, count: int, fibre: Fibre
+    task: Task, plan: Plan, state: State, rngs: Sequence[np.random.Generator], iteration: int, count: int
 ) -> tuple[State, Block]:
-    """Iterations from ``iteration`` on. Their random numbers come in batches, each from its own number and the key."""
-    blocks = []
-    held = tuple(name for name, there in zip(fibre.names, state.held[0], strict=True) if there)
-    scatter = Scatter(posterior, held, state.scatter_start[0], state.scatter_scale[0], state.scatter.shape[1])
-    target = Target(posterior, fibre, _tool(fibre, settings, state.number[0]), scatter)
-    length = state.batch_length
+    """Make iterations. Their random numbers come in batches, each from its own number and the chain's key."""
+    target, length, blocks = target_of(task, plan), batch_length(plan), []
     while count:
         first = iteration % length
         here = min(count, length - first)
-        state, block = run_batch(target, state, iteration // length, first, first + here)
+        state, block = run_batch(target, plan, state, iteration // length, first, first + here)
         blocks.append(block)
         iteration, count = iteration + here, count - here
     return state, Block(*(np.concatenate(parts, axis=1) for parts in zip(*blocks, strict=True)))
@@ -171,17 +134,18 @@ def run_block(
 # --- afterwards ---
 
 
-def examine(state: State, theta: Array, chunk: Any, settings: Settings, fibre: Fibre) -> dict[str, float]:
-    """The marginal likelihood with its standard error, and what `pseudo_marginal.examine` says of the estimates."""
+def examine(task: Task, plan: Plan, state: State, draws: Kept) -> dict[str, float]:
+    """Give the marginal likelihood with its standard error, and how noisy the estimates were."""
     number = state.proposals.sum()
     log_mean = float(np.logaddexp.reduce(state.log_sum)) - math.log(number)
     log_mean_square = float(np.logaddexp.reduce(state.log_squares)) - math.log(number)
     relative = math.sqrt(max(0.0, math.expm1(log_mean_square - 2 * log_mean)) / number)
-    fixed = replace(settings, aux=int(state.number[0]))
-    noise = pseudo_marginal.examine(state, theta, chunk, fixed, fibre)
+    tool = _tool(task.own_fibre, task.settings, plan.number)
+    repeated = Moments(*(np.repeat(part, len(draws.theta), axis=0) for part in plan.moments))
+    noise = pseudo_marginal.noise_of_estimates(task.own_fibre, tool, repeated, draws)
     return noise | {
         "log_evidence": log_mean,
         "log_evidence_error": relative,
-        "k_hat": float(state.k_hat[0]),
+        "k_hat": plan.quality.k_hat,
         "longest_stay": float(state.stood[:, 1].max()),
     }

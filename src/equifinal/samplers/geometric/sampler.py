@@ -30,23 +30,24 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from equifinal.errors import DataError, SamplingError, did_you_mean
 from equifinal.fibre import Fibre
-from equifinal.posterior.posterior import Posterior
 from equifinal.samplers import root_swap
-from equifinal.samplers.geometric import loops as kernel
-from equifinal.samplers.geometric import rattle
+from equifinal.samplers.adaptation import FACTOR_EVERY, factorised, update_moments
+from equifinal.samplers.geometric import loops, rattle
 from equifinal.samplers.geometric.loops import Transition, Weights
 from equifinal.samplers.geometric.scaled_fibre import equipment, ground
-from equifinal.samplers.random_walk import sampler as random_walk
-from equifinal.samplers.random_walk.sampler import FACTOR_EVERY, factorised, update_moments
+from equifinal.samplers.geometric.settings import Settings
+from equifinal.samplers.protocol import Info, NoPlan, Task, concatenated, no_findings, no_plan, steps_in_a_block
+from equifinal.samplers.searching.climbing import search
 from equifinal.samplers.searching.first_covariance import first_covariance
+from equifinal.samplers.searching.starts import starting
+
+__all__ = ["COUNTS", "WARMUP", "Plan", "Settings", "State", "examine", "init", "join", "prepare", "run_block"]
 
 Array = NDArray[np.float64]
 
@@ -56,86 +57,7 @@ COUNTS = (
 )
 WEIGHTS = Weights()
 FAILURES = 0.05  # share of moves along the fibre that may fail for the size of their steps
-SEARCHES = True  # for a start, from prior draws
 WARMUP = 5000
-PAPER = {
-    "kernel": "composite",
-    "transition": "paper",
-    "step_size": 0.005,
-    "steps": 20,
-    "normal_sd": 0.8,
-    "tangent_sd": 0.2,
-    "scaled": False,
-}
-
-
-@dataclass(frozen=True)
-class Settings:
-    """Options of the geometric sampler.
-
-    Attributes
-    ----------
-    kernel
-        ``"separate"`` or ``"composite"``.
-    transition
-        ``"learned"``: a covariance of c learned in warm-up and pulled back; ``"paper"``: sds ``normal_sd`` across the
-        fibre and ``tangent_sd`` along it, fixed.
-    fibre_moves
-        Moves along the fibre for each ODE solve (one if composite).
-    step_size, steps
-        Of RATTLE, in v; what is left out is adapted, with at most ``max_steps``. A size without a number of steps is
-        the largest size.
-    force
-        Whether moves along the fibre follow the gradient of log p - log J: constrained Hamiltonian Monte Carlo.
-    scaled
-        Whether coordinates are divided by the prior's spread.
-    fibre_target, transition_target
-        The acceptance that warm-up aims at.
-    """
-
-    kernel: str = "separate"
-    transition: str = "learned"
-    fibre_moves: int = 4
-    step_size: float | None = None
-    steps: int | None = None
-    max_steps: int = 10
-    normal_sd: float = 0.8
-    tangent_sd: float = 0.2
-    force: bool = False
-    scaled: bool = True
-    fibre_target: float = 0.7
-    transition_target: float = 0.3
-
-    def __post_init__(self) -> None:
-        for name, known in (("kernel", ("separate", "composite")), ("transition", ("learned", "paper"))):
-            value = getattr(self, name)
-            if value not in known:
-                hint = did_you_mean(str(value), known)
-                raise DataError(f"geometric option '{name}' must be {' or '.join(known)}, not {value!r}{hint}")
-        for name in ("fibre_moves", "steps", "max_steps"):
-            value = getattr(self, name)
-            whole = isinstance(value, int) and not isinstance(value, bool) and value >= 1
-            if not whole and not (value is None and name == "steps"):
-                raise DataError(f"geometric option '{name}' must be a whole number of at least 1, not {value!r}")
-        for name in ("step_size", "normal_sd", "tangent_sd"):
-            value = getattr(self, name)
-            if not _positive(value) and not (value is None and name == "step_size"):
-                raise DataError(f"geometric option '{name}' must be a positive number, not {value!r}")
-        for name in ("fibre_target", "transition_target"):
-            value = getattr(self, name)
-            if not _positive(value) or not value < 1:
-                raise DataError(f"geometric option '{name}' must lie between 0 and 1, not {value!r}")
-        for name in ("force", "scaled"):
-            if not isinstance(getattr(self, name), bool):
-                raise DataError(f"geometric option '{name}' must be true or false, not {getattr(self, name)!r}")
-
-    @property
-    def needs_fibre(self) -> bool:
-        return True
-
-
-def _positive(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < math.inf
 
 
 class State(NamedTuple):
@@ -153,7 +75,10 @@ class State(NamedTuple):
     covariance: Array
 
 
-Info = random_walk.Info  # ``accepted`` and ``acceptance`` are the transition's
+Plan = NoPlan
+prepare = no_plan
+examine = no_findings
+join = concatenated
 
 
 def _transition(state: State, settings: Settings) -> Transition:
@@ -171,10 +96,9 @@ def _steps(state: State, settings: Settings) -> tuple[Array, NDArray[np.int64]]:
     return eps, np.full(len(eps), settings.steps, np.int64)
 
 
-def init(posterior: Posterior, positions: Array, settings: Settings, fibre: Fibre | None = None) -> State:
-    """Chains at the given positions, with a first guess of the transitions from where they are."""
-    if fibre is None:
-        raise SamplingError("the geometric sampler needs to know the fibres of the model: give it a Fibre")
+def begin(task: Task, positions: Array) -> State:
+    """Put chains at the given positions, with a first guess of the transitions from where they are."""
+    posterior, settings, fibre = task.posterior, task.settings, task.own_fibre
     if fibre.dimension == 0:
         how = "transitions and swaps of roots" if fibre.chart.degree > 1 else "transitions"
         warnings.warn(
@@ -210,30 +134,20 @@ def init(posterior: Posterior, positions: Array, settings: Settings, fibre: Fibr
 def _locate(state: State, settings: Settings, fibre: Fibre) -> tuple[Array, Array]:
     chains = len(state.position)
     values, sizes = np.zeros((chains, fibre.rank)), np.zeros(chains)
-    kernel.locate(
-        *equipment(fibre, settings.scaled, False), _transition(state, settings), state.position, values, sizes
-    )
+    loops.locate(*equipment(fibre, settings.scaled, False), _transition(state, settings), state.position, values, sizes)
     return values, sizes
 
 
-def step(
-    posterior: Posterior,
-    state: State,
-    rngs: Sequence[np.random.Generator],
-    settings: Settings,
-    iteration: int,
-    warmup: int,
-    fibre: Fibre | None = None,
-) -> tuple[State, Info]:
-    """One iteration of every chain; adapts while ``iteration < warmup``."""
-    assert fibre is not None
+def step(task: Task, state: State, rngs: Sequence[np.random.Generator], iteration: int) -> tuple[State, Info]:
+    """Make one iteration of every chain; adapt during warm-up. What is accepted or not is the transition."""
+    settings, fibre = task.settings, task.own_fibre
     moves = 0 if fibre.dimension == 0 else 1 if settings.kernel == "composite" else settings.fibre_moves
-    moved, info, along = _iterate(posterior, state, rngs, settings, fibre, moves)
+    moved, info, along = _iterate(task, state, rngs, moves)
     if root_swap.due(fibre, iteration):
         swap = root_swap.swap(fibre, moved.position, moved.log_prior, rngs)
         moved = moved._replace(position=swap.position, log_prior=swap.log_prior)
-        info.counts[:, kernel.SWAPPED], info.counts[:, kernel.UNRESOLVED] = swap.swapped, swap.unresolved
-    if iteration < warmup:
+        info.counts[:, loops.SWAPPED], info.counts[:, loops.UNRESOLVED] = swap.swapped, swap.unresolved
+    if iteration < task.warmup:
         if moves:
             moved = _adapt_steps(moved, along, info.counts, settings, iteration)
         if settings.transition == "learned":
@@ -241,15 +155,10 @@ def step(
     return moved, info
 
 
-def _iterate(
-    posterior: Posterior,
-    state: State,
-    rngs: Sequence[np.random.Generator],
-    settings: Settings,
-    fibre: Fibre,
-    moves: int,
-) -> tuple[State, Info, Array]:
-    """A transition and moves along the fibre, or both in one; and the acceptance of moves along the fibre."""
+def _iterate(task: Task, state: State, rngs: Sequence[np.random.Generator], moves: int) -> tuple[State, Info, Array]:
+    """Make a transition and moves along the fibre, or both in one; the last result is the acceptance of the moves."""
+    posterior, fibre, settings, _ = task
+    assert fibre is not None
     chains, d = state.position.shape
     composite = settings.kernel == "composite" and moves > 0
     normals, uniforms = np.empty((moves + 1, chains, d)), np.empty((chains, 1 + 2 * moves))
@@ -259,13 +168,13 @@ def _iterate(
     tools, transition = equipment(fibre, settings.scaled, settings.force), _transition(state, settings)
     eps, steps = _steps(state, settings)
     proposal, log_ratio, along = np.empty_like(state.position), np.empty(chains), np.empty(chains)
-    counts = np.zeros((chains, kernel.COUNTS), np.int64)
+    counts = np.zeros((chains, loops.COUNTS), np.int64)
     if composite:
         draws = (normals[0], normals[1], uniforms)
         result = (proposal, log_ratio)
-        kernel.compose(*tools, transition, WEIGHTS, state.position, *draws, eps, steps, result, along, counts)
+        loops.compose(*tools, transition, WEIGHTS, state.position, *draws, eps, steps, result, along, counts)
     else:
-        kernel.transit(*tools, transition, WEIGHTS, state.position, normals[0], proposal, log_ratio, counts)
+        loops.transit(*tools, transition, WEIGHTS, state.position, normals[0], proposal, log_ratio, counts)
     found = posterior.evaluate(proposal)
     with np.errstate(invalid="ignore"):
         log_ratio += found.log_prior + found.log_likelihood - state.log_prior - state.log_likelihood
@@ -274,15 +183,15 @@ def _iterate(
     position = np.where(accepted[:, None], proposal, state.position)
     prior = np.where(accepted, found.log_prior, state.log_prior)
     if composite:
-        counts[:, kernel.ACCEPTED] = accepted
+        counts[:, loops.ACCEPTED] = accepted
     elif moves:
-        kernel.sweep(*tools, WEIGHTS, position, prior, eps, steps, normals, uniforms, along, counts)
+        loops.sweep(*tools, WEIGHTS, position, prior, eps, steps, normals, uniforms, along, counts)
     moved = state._replace(
         position=position,
         log_prior=prior,
         log_likelihood=np.where(accepted, found.log_likelihood, state.log_likelihood),
     )
-    return moved, Info(accepted, acceptance, found.solves, found.failures, counts), along
+    return moved, Info(acceptance, accepted, found.solves, found.failures, counts), along
 
 
 # --- warm-up ---
@@ -295,7 +204,7 @@ def _gain(iteration: int) -> float:
 def _adapt_steps(state: State, along: Array, counts: NDArray[np.int64], settings: Settings, iteration: int) -> State:
     """Steps small enough that Newton's method finds its way there and back; as many as bring the target acceptance."""
     bad = [rattle.Status.NEWTON_FAILED, rattle.Status.NOT_REVERSIBLE, rattle.Status.NOT_FINITE]
-    failed = counts[:, bad].sum(axis=1) / np.maximum(1, counts[:, : kernel.STATUSES].sum(axis=1))
+    failed = counts[:, bad].sum(axis=1) / np.maximum(1, counts[:, : loops.STATUSES].sum(axis=1))
     log_step, log_length = state.log_step, state.log_length
     if settings.step_size is None:
         log_step = np.clip(log_step + 2 * _gain(iteration) * (FAILURES - failed), -20.0, 3.0)
@@ -319,3 +228,7 @@ def _adapt_transition(state: State, acceptance: Array, settings: Settings, itera
     if iteration >= 100 and iteration % FACTOR_EVERY == 0 and fibre.rank:
         factor = np.stack([factorised(c, old) for c, old in zip(covariance, state.factor, strict=True)])
     return state._replace(mean=mean, covariance=covariance, log_scale=log_scale, log_tangent=log_tangent, factor=factor)
+
+
+init = starting(search, begin)
+run_block = steps_in_a_block(step)

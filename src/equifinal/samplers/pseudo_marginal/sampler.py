@@ -34,21 +34,22 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from equifinal.errors import SamplingError
 from equifinal.fibre import Fibre
 from equifinal.posterior.posterior import Posterior
 from equifinal.problem.prior import log_prior, to_theta
+from equifinal.samplers.adaptation import FACTOR_EVERY, factorised, propose, update_moments
 from equifinal.samplers.coordinates.of_combinations import combination_coordinates
 from equifinal.samplers.points.estimator import Estimate, Estimator, EstimatorByC, choose, padded
 from equifinal.samplers.points.law import Moments
+from equifinal.samplers.protocol import Info, Kept, NoPlan, Task, concatenated, no_plan, steps_in_a_block
 from equifinal.samplers.pseudo_marginal import gradient as gradient_proposal
 from equifinal.samplers.pseudo_marginal.gradient import Aim, aim
-from equifinal.samplers.pseudo_marginal.settings import PAPER, Settings
-from equifinal.samplers.random_walk import sampler as random_walk
-from equifinal.samplers.random_walk.sampler import FACTOR_EVERY, factorised, propose, update_moments
+from equifinal.samplers.pseudo_marginal.settings import Settings
+from equifinal.samplers.searching.climbing import search
 from equifinal.samplers.searching.first_covariance import first_covariance
+from equifinal.samplers.searching.starts import starting
 
-__all__ = ["PAPER", "Settings", "State", "estimator", "init", "on_branch", "step"]
+__all__ = ["COUNTS", "WARMUP", "Plan", "Settings", "State", "examine", "init", "join", "prepare", "run_block"]
 
 Array = NDArray[np.float64]
 
@@ -56,7 +57,6 @@ COUNTS = ("points", "empty_points", "roots", "unresolved_roots", "impossible", "
 POINTS_COUNT, EMPTY, ROOTS_COUNT, UNRESOLVED, IMPOSSIBLE, SAVED = range(len(COUNTS))
 SAME_BRANCH = 1e-6  # relative difference of labels on one branch, at the most
 EARLY = True  # whether solves are spared that cannot be accepted
-SEARCHES = True  # for a start, from prior draws
 WARMUP = 5000
 TRIALS = 200  # estimates at one c, to see how noisy they are
 
@@ -103,20 +103,20 @@ class State(NamedTuple):
         """With room for so many roots: charts that depend on c may have different numbers of them."""
         return self._replace(theta=padded(self.theta, number), log_weight=padded(self.log_weight, number))
 
-    @staticmethod
-    def alike(states: Sequence[State]) -> list[State]:
-        """Of chains that ran apart, so that they can be joined."""
-        number = max(state.log_weight.shape[1] for state in states)
-        return [state.with_roots(number) for state in states]
+
+Plan = NoPlan
+prepare = no_plan
 
 
-Info = random_walk.Info
+def join(states: Sequence[State]) -> State:
+    """Put chains that ran apart together, with room for the roots of each."""
+    number = max(state.log_weight.shape[1] for state in states)
+    return concatenated([state.with_roots(number) for state in states])
 
 
-def init(posterior: Posterior, positions: Array, settings: Settings, fibre: Fibre | None = None) -> State:
-    """Chains at the given positions, with a first guess of the proposal from where they are."""
-    if fibre is None:
-        raise SamplingError("the pseudo-marginal sampler needs to know the fibres of the model: give it a Fibre")
+def begin(task: Task, positions: Array) -> State:
+    """Put chains at the given positions, with a first guess of the proposal from where they are."""
+    posterior, settings, fibre = task.posterior, task.settings, task.own_fibre
     found = posterior.evaluate(positions)
     chains, q = len(positions), fibre.rank
     coordinates = combination_coordinates(fibre)
@@ -171,16 +171,9 @@ def on_branch(fibre: Fibre, found: Estimate, theta: Array) -> Array:
     return np.where(same, found.log_weight, -np.inf)
 
 
-def step(
-    posterior: Posterior,
-    state: State,
-    rngs: Sequence[np.random.Generator],
-    settings: Settings,
-    iteration: int,
-    warmup: int,
-    fibre: Fibre | None = None,
-) -> tuple[State, Info]:
-    """One Metropolis step of every chain, and theta anew; adapts while ``iteration < warmup``."""
+def step(task: Task, state: State, rngs: Sequence[np.random.Generator], iteration: int) -> tuple[State, Info]:
+    """Make one Metropolis step of every chain, and theta anew; adapt during warm-up."""
+    posterior, fibre, settings, warmup = task
     assert fibre is not None
     if iteration == warmup or (iteration < warmup and iteration % FACTOR_EVERY == 0):
         state = _surround(state, rngs, settings, fibre)
@@ -231,7 +224,7 @@ def step(
     counts[:, SAVED] = len(posterior.arms) - there.solves
     if iteration < warmup:
         state = _adapt(state, acceptance, settings, iteration)
-    return state, Info(accepted, acceptance, there.solves, there.failures, counts)
+    return state, Info(acceptance, accepted, there.solves, there.failures, counts)
 
 
 def _evaluate(
@@ -282,28 +275,36 @@ def _adapt(state: State, acceptance: Array, settings: Settings, iteration: int) 
     return state._replace(mean=mean, covariance=covariance, log_scale=log_scale, factor=factor)
 
 
+init = starting(search, begin)
+run_block = steps_in_a_block(step)
+
+
 # --- afterwards ---
 
 
-def examine(state: Any, theta: Array, chunk: Any, settings: Settings, fibre: Fibre) -> dict[str, float]:
-    """How noisy the estimates are at the best draw: the variance of log hat p_C there, and how often it is zero.
+def examine(task: Task, plan: NoPlan, state: State, draws: Kept) -> dict[str, float]:
+    """Tell how noisy the estimates are at the best draw, and how long a chain stood still.
 
-    And how long a chain stood still: the longest stretch of draws with one and the same likelihood.
+    That is the longest stretch of draws with one and the same likelihood.
     """
-    tool = estimator(fibre, settings)
-    chain, draw = np.unravel_index(np.argmax(chunk.log_likelihood), chunk.log_likelihood.shape)
-    c = fibre.xi(theta[chain, draw])
+    stood = max((longest_stretch(row) for row in draws.log_likelihood), default=0) if task.own_fibre.rank else 0
+    noise = noise_of_estimates(task.own_fibre, estimator(task.own_fibre, task.settings), state.moments, draws)
+    # without any combination the likelihood is one number, and says nothing about moves
+    return noise | {"longest_stay": float(stood)}
+
+
+def noise_of_estimates(fibre: Fibre, tool: Estimator | EstimatorByC, moments: Moments, draws: Kept) -> dict[str, float]:
+    """Estimate the variance of log hat p_C at the best draw, and how often it is zero there."""
+    chain, draw = np.unravel_index(np.argmax(draws.log_likelihood), draws.log_likelihood.shape)
+    c = fibre.xi(draws.theta[chain, draw])
     rng = np.random.default_rng(0)
     points = np.stack([tool.uniforms(rng) for _ in range(TRIALS)])
-    one = Moments(*(np.repeat(part[chain : chain + 1], TRIALS, axis=0) for part in state.moments))
+    one = Moments(*(np.repeat(part[chain : chain + 1], TRIALS, axis=0) for part in moments))
     log_p = tool.estimate(np.repeat(c, TRIALS, axis=0), points, one).log_p
     usable = log_p[np.isfinite(log_p)]
-    # without any combination the likelihood is one number, and says nothing about moves
-    stood = max((longest_stretch(row) for row in chunk.log_likelihood), default=0) if fibre.rank else 0
     return {
         "log_estimate_variance": float(np.var(usable)) if len(usable) > 1 else math.inf,
         "zero_estimates": float(1 - len(usable) / TRIALS),
-        "longest_stay": float(stood),
     }
 
 

@@ -9,17 +9,17 @@ import io
 import json
 import os
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import numpy as np
 
 from equifinal.errors import SamplingError
 from equifinal.files import replace_file
 
-FORMAT = 4
+FORMAT = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,9 +28,9 @@ class Saved:
     numbers: Mapping[str, Any]
     bit_generators: Sequence[Mapping[str, Any]]
 
-    def group(self, name: str) -> dict[str, np.ndarray]:
-        prefix = name + "."
-        return {key[len(prefix) :]: value for key, value in self.arrays.items() if key.startswith(prefix)}
+    def tuple_of(self, kind: type[Any], name: str) -> Any:
+        """Give back a NamedTuple that was saved under a name."""
+        return _unpacked(kind, self.arrays, name)
 
     def generators(self) -> list[np.random.Generator]:
         rngs = []
@@ -39,6 +39,22 @@ class Saved:
             rng.bit_generator.state = state
             rngs.append(rng)
         return rngs
+
+
+def _packed(name: str, value: Any) -> Iterator[tuple[str, np.ndarray]]:
+    """Go through the arrays of a NamedTuple, and of those in it, by dotted names."""
+    if hasattr(value, "_asdict"):
+        for key, part in value._asdict().items():
+            yield from _packed(f"{name}.{key}", part)
+    else:
+        yield name, np.asarray(value)
+
+
+def _unpacked(kind: Any, arrays: Mapping[str, np.ndarray], name: str) -> Any:
+    if hasattr(kind, "_fields"):
+        kinds = get_type_hints(kind)
+        return kind(*(_unpacked(kinds[key], arrays, f"{name}.{key}") for key in kind._fields))
+    return kind(arrays[name].item()) if kind in (int, float, str) else arrays[name]
 
 
 def _write(target: Path, buffer: io.BytesIO) -> None:
@@ -57,7 +73,7 @@ class Checkpoint:
 
     def save(
         self,
-        groups: Mapping[str, Mapping[str, np.ndarray]],
+        tuples: Mapping[str, Any],
         rngs: Sequence[np.random.Generator],
         numbers: Mapping[str, Any],
     ) -> None:
@@ -67,7 +83,7 @@ class Checkpoint:
             "numbers": dict(numbers),
             "generators": [rng.bit_generator.state for rng in rngs],
         }
-        arrays = {f"{group}.{key}": value for group, parts in groups.items() for key, value in parts.items()}
+        arrays = {key: array for name, value in tuples.items() for key, array in _packed(name, value)}
         arrays["header"] = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
         buffer = io.BytesIO()
         np.savez(buffer, allow_pickle=False, **arrays)

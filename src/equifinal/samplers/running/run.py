@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from importlib.metadata import version
@@ -22,11 +22,12 @@ from numpy.typing import NDArray
 
 from equifinal.errors import DataError, EquifinalError, SamplingError
 from equifinal.posterior.posterior import Posterior
+from equifinal.samplers import choice, registry
+from equifinal.samplers.protocol import Kept, Task
 from equifinal.samplers.running.checkpoint import Checkpoint, Saved
-from equifinal.samplers.running.parcel import Parcel
-from equifinal.samplers.running.segment import Chunk, Segment, Tally, advance
-from equifinal.samplers.running.settings import RunSettings, sampler_module
-from equifinal.samplers.searching.climbing import prior_start, search
+from equifinal.samplers.running.segment import Chunk, Segment, Tally, Work, advance, nothing_yet
+from equifinal.samplers.running.sent_once import SentOnce
+from equifinal.samplers.settings import RunSettings
 
 if TYPE_CHECKING:
     from equifinal.fibre import Fibre
@@ -39,7 +40,7 @@ CHECKPOINT_SECONDS = 5.0
 
 @dataclass(frozen=True, eq=False)
 class Draws:
-    """A finished or interrupted run."""
+    """A finished or interrupted run; ``settings`` name the sampler that was chosen, ``notes`` tell why."""
 
     settings: RunSettings
     parameters: tuple[str, ...]
@@ -50,6 +51,7 @@ class Draws:
     sampling_seconds: float
     interrupted: bool = False
     resumed_at: int | None = None
+    notes: tuple[str, ...] = ()
     findings: Mapping[str, float] = field(default_factory=dict)  # what else the sampler has to say about the run
 
     @property
@@ -60,7 +62,7 @@ class Draws:
     @property
     def counts(self) -> dict[str, int]:
         """What the sampler counted after warm-up, over all chains."""
-        names = sampler_module(self.settings.sampler).COUNTS
+        names = registry.sampler(self.settings.sampler).COUNTS
         return {name: int(number) for name, number in zip(names, self.tally.counts.sum(axis=0), strict=True)}
 
 
@@ -76,6 +78,7 @@ class Update:
 
 
 def spawn_generators(seed: int, chains: int) -> list[np.random.Generator]:
+    """Make a generator for each chain, by its index."""
     return [np.random.default_rng(child) for child in np.random.SeedSequence(seed).spawn(chains)]
 
 
@@ -95,7 +98,7 @@ def run(
     Parameters
     ----------
     fibre
-        The fibre of the model, for samplers that move along it or swap its roots.
+        The fibre of the model, for samplers that use it.
     executor
         Anything with ``submit`` that returns futures: threads, processes, a dask client. Left out, all chains advance
         together here, and their ODE solves share the machine's cores as threads.
@@ -103,32 +106,33 @@ def run(
         Called after every segment.
     checkpoint
         A file to save the run's state in from time to time. If it holds a run of this same posterior and these same
-        settings, that run is taken up where it stopped; its draws end the same as if it had never stopped.
+        settings, that run is resumed where it stopped; its draws end the same as if it had never stopped.
     plan
-        What the sampler's ``prepare`` has found, if it has been asked already.
+        The result of the sampler's ``prepare``, if that has been called already.
     report
         Called with what the preparation is doing.
     """
     if fibre is not None and not np.array_equal(fibre.table, posterior.table):
         raise SamplingError("the fibre was made for other parameters, or for other priors, than the posterior has")
+    if fibre is None and (settings.sampler == registry.AUTO or settings.sampler_settings().needs_fibre):
+        raise SamplingError(f"sampler '{settings.sampler}' needs to know the fibres of the model: give it a Fibre")
     store = Checkpoint(Path(checkpoint), _identity(posterior, settings, fibre)) if checkpoint else None
     saved = store.load() if store else None
-    start = _restore(settings, saved) if saved else _begin(posterior, settings, fibre, plan, report)
-    under_way = _Run(posterior, settings, fibre, store, start)
+    start = _restore(posterior, settings, fibre, saved) if saved else _begin(posterior, settings, fibre, plan, report)
+    under_way = _Run(start, store)
     interrupted = False
     try:
         under_way.finish(executor, progress)
     except KeyboardInterrupt:
         interrupted = True
     under_way.save()  # also at the end: what follows may fail
-    end = under_way.now
+    end, work = under_way.now, start.work
     chunk = Chunk.join(end.chunks, axis=1)
     chains, kept, d = chunk.position.shape
     theta = posterior.to_theta(chunk.position.reshape(-1, d)).reshape(chains, kept, d)
-    examine = getattr(sampler_module(settings.sampler), "examine", None)
-    findings = examine(end.state, theta, chunk, settings.sampler_settings(), fibre) if examine and kept else {}
+    draws = Kept(theta, chunk.log_likelihood)
     return Draws(
-        settings=settings,
+        settings=start.settings,
         parameters=posterior.parameters,
         theta=theta,
         chunk=chunk,
@@ -137,19 +141,20 @@ def run(
         sampling_seconds=end.sampling_seconds,
         interrupted=interrupted,
         resumed_at=saved.numbers["iteration"] if saved else None,
-        findings=findings,
+        notes=start.notes,
+        findings=registry.sampler(work.sampler).examine(work.task, work.plan, end.state, draws) if kept else {},
     )
 
 
 def _identity(posterior: Posterior, settings: RunSettings, fibre: Fibre | None) -> str:
-    """What a checkpoint must agree with to be taken up: another version may draw differently."""
+    """Describe what a checkpoint must agree with to be resumed: another version may draw differently."""
     parts = vars(settings) | {"options": settings.sampler_settings()}
     where = fibre.identity() if fibre else ""
     return f"equifinal {version('equifinal')}; {posterior.problem.fingerprint()}; {parts!r}; {where}"
 
 
 class Snapshot(NamedTuple):
-    """Everything about a run between two segments."""
+    """What changes from one segment to the next."""
 
     iteration: int
     state: Any
@@ -160,79 +165,90 @@ class Snapshot(NamedTuple):
     sampling_seconds: float = 0.0
 
 
+class Beginning(NamedTuple):
+    """What does not: the settings with the sampler that was chosen, notes on it, and the work; and where it starts."""
+
+    settings: RunSettings
+    notes: tuple[str, ...]
+    work: Work
+    first: Snapshot
+
+
+def _work(posterior: Posterior, settings: RunSettings, fibre: Fibre | None, plan: Any) -> Work:
+    task = Task(posterior, fibre, settings.sampler_settings(), settings.warmup)
+    return Work(settings.sampler, task, plan, settings.thin)
+
+
 def _begin(
     posterior: Posterior, settings: RunSettings, fibre: Fibre | None, plan: Any, report: Callable[[str], None]
-) -> Snapshot:
-    began = time.perf_counter() - (plan.seconds if plan else 0.0)
+) -> Beginning:
+    began = time.perf_counter()
+    notes: tuple[str, ...] = ()
+    if settings.sampler == registry.AUTO:
+        chosen = choice.choose(posterior, settings, fibre, report)
+        report(chosen.reason)
+        settings, plan, notes = chosen.settings, chosen.plan, (chosen.reason,)
+    sampler = registry.sampler(settings.sampler)
+    if plan is None:
+        plan = sampler.prepare(_work(posterior, settings, fibre, None).task, settings.seed, report)
+        if plan.refusal:
+            notes = (f"{settings.sampler}, as asked for, although {plan.refusal}",)
+    work = _work(posterior, settings, fibre, plan)
     rngs = spawn_generators(settings.seed, settings.chains)
-    sampler, options = sampler_module(settings.sampler), settings.sampler_settings()
-    if hasattr(sampler, "prepare"):  # once for all chains; the first of them is charged with it
-        if plan is None:
-            plan = sampler.prepare(posterior, options, fibre, settings.seed, report)
-            if plan.refusal:
-                warnings.warn(
-                    f"{plan.refusal}: chains may stand still for long; sampler 'auto' chooses another one", stacklevel=2
-                )
-        first = np.arange(settings.chains) == 0
-        state = sampler.init(posterior, plan, options, fibre, rngs)
-        solves, failures = plan.solves * first, plan.failures * first
-    else:
-        find = search if sampler.SEARCHES else prior_start
-        starts = [find(posterior, rng) for rng in rngs]
-        state = sampler.init(posterior, np.stack([start.position for start in starts]), options, fibre)
-        solves, failures = np.array([[start.solves, start.failures] for start in starts]).T
-    nothing = advance(posterior, settings, state, rngs, 0, 0, Parcel(fibre))
-    tally = nothing.tally._replace(solves=solves, failures=failures, warmup_solves=solves)
+    start = sampler.init(work.task, plan, rngs)
+    first = np.arange(settings.chains) == 0  # the plan is for all chains; the first is charged with it
+    chunk, tally = nothing_yet(work, start.solves + plan.solves * first, start.failures + plan.failures * first)
     # finding the posterior is a part of the warm-up
-    return Snapshot(0, state, rngs, tally, (nothing.chunk,), warmup_seconds=time.perf_counter() - began)
+    snapshot = Snapshot(0, start.state, rngs, tally, (chunk,), warmup_seconds=time.perf_counter() - began)
+    return Beginning(settings, notes, work, snapshot)
 
 
-def _restore(settings: RunSettings, saved: Saved) -> Snapshot:
-    state = sampler_module(settings.sampler).State(**saved.group("state"))
-    tally, chunk = Tally(**saved.group("tally")), Chunk(**saved.group("chunk"))
-    return Snapshot(state=state, rngs=saved.generators(), tally=tally, chunks=(chunk,), **saved.numbers)
+def _restore(posterior: Posterior, settings: RunSettings, fibre: Fibre | None, saved: Saved) -> Beginning:
+    numbers = dict(saved.numbers)
+    name, notes = numbers.pop("sampler"), tuple(numbers.pop("notes"))
+    settings = choice.settled(settings, name)
+    sampler = registry.sampler(name)
+    snapshot = Snapshot(
+        state=saved.tuple_of(sampler.State, "state"),
+        rngs=saved.generators(),
+        tally=saved.tuple_of(Tally, "tally"),
+        chunks=(saved.tuple_of(Chunk, "chunk"),),
+        **numbers,
+    )
+    return Beginning(settings, notes, _work(posterior, settings, fibre, saved.tuple_of(sampler.Plan, "plan")), snapshot)
 
 
 class _Run:
     """The mutable middle of `run`. ``now`` is replaced in one assignment, so an interrupt never finds it half new."""
 
-    def __init__(
-        self,
-        posterior: Posterior,
-        settings: RunSettings,
-        fibre: Fibre | None,
-        store: Checkpoint | None,
-        start: Snapshot,
-    ):
-        self.posterior, self.settings, self.store = posterior, settings, store
-        self.parcel = Parcel(fibre)
-        self.now = start
+    def __init__(self, start: Beginning, store: Checkpoint | None):
+        self.start, self.store, self.now = start, store, start.first
+        self.sent = SentOnce(start.work)
         self.unsaved = False
 
     def save(self) -> None:
+        """Write a checkpoint, if there is a file for it."""
         if self.store is None:
             return
-        now = self.now
+        now, start = self.now, self.start
         self.now = now = now._replace(chunks=(Chunk.join(now.chunks, axis=1),))
         try:
-            self._save(self.store, now)
+            self.store.save(
+                tuples={"plan": start.work.plan, "state": now.state, "tally": now.tally, "chunk": now.chunks[0]},
+                rngs=now.rngs,
+                numbers={name: getattr(now, name) for name in ("iteration", "warmup_seconds", "sampling_seconds")}
+                | {"sampler": start.work.sampler, "notes": start.notes},
+            )
         except DataError as error:  # a full disk is no reason to lose what was drawn
             if not self.unsaved:
-                warnings.warn(f"{error}; the run goes on, but could not be taken up again", stacklevel=2)
+                warnings.warn(f"{error}; the run goes on, but could not be resumed", stacklevel=2)
             self.unsaved = True
 
-    @staticmethod
-    def _save(store: Checkpoint, now: Snapshot) -> None:
-        store.save(
-            groups={"state": now.state._asdict(), "tally": now.tally._asdict(), "chunk": now.chunks[0]._asdict()},
-            rngs=now.rngs,
-            numbers={name: getattr(now, name) for name in ("iteration", "warmup_seconds", "sampling_seconds")},
-        )
-
     def finish(self, executor: Executor | None, progress: Callable[[Update], None] | None) -> None:
-        pace = 10  # iterations a segment, adjusted to the clock
+        """Go on to the last iteration. The clock decides how long segments are, which changes nothing in the draws."""
+        pace = 10  # iterations per segment
         saved_at, save_cost = time.perf_counter(), 0.0
-        warmup, iterations = self.settings.warmup, self.settings.iterations
+        warmup, iterations = self.start.settings.warmup, self.start.settings.iterations
         while self.now.iteration < iterations:
             # a segment never straddles the end of warm-up, so that the two phases are timed apart
             phase_end = warmup if self.now.iteration < warmup else iterations
@@ -251,11 +267,11 @@ class _Run:
         now = self.now
         began = time.perf_counter()
         if executor is None:
-            segment = advance(self.posterior, self.settings, now.state, now.rngs, now.iteration, count, self.parcel)
+            segment = advance(self.sent, now.state, now.rngs, now.iteration, count)
         else:
             segment = self._advance_apart(count, executor)
         elapsed = time.perf_counter() - began
-        warming = now.iteration < self.settings.warmup
+        warming = now.iteration < self.start.settings.warmup
         self.now = Snapshot(
             iteration=now.iteration + count,
             state=segment.state,
@@ -268,15 +284,14 @@ class _Run:
         return elapsed
 
     def _advance_apart(self, count: int, executor: Executor) -> Segment:
-        """Each chain its own task."""
+        """Make each chain its own task."""
         now = self.now
         tasks = []
         try:
             for i, rng in enumerate(now.rngs):
                 own = type(now.state)(*(part[i : i + 1] for part in now.state))
-                work = (self.posterior, self.settings, own, [rng], now.iteration, count, self.parcel)
-                tasks.append(executor.submit(advance, *work))
-            parts = [task.result() for task in tasks]
+                tasks.append(executor.submit(advance, self.sent, own, [rng], now.iteration, count))
+            parts: Sequence[Segment] = [task.result() for task in tasks]
         except (KeyboardInterrupt, EquifinalError):
             raise
         except Exception as error:
@@ -284,10 +299,7 @@ class _Run:
                 task.cancel()
             self.save()
             raise SamplingError(f"a worker failed: {type(error).__name__}: {error}") from error
-        states = [p.state for p in parts]
-        if hasattr(now.state, "alike"):
-            states = now.state.alike(states)
-        state = type(now.state)(*(np.concatenate(pieces) for pieces in zip(*states, strict=True)))
+        state = registry.sampler(self.start.work.sampler).join([p.state for p in parts])
         tally = Tally(*(np.concatenate(pieces) for pieces in zip(*(p.tally for p in parts), strict=True)))
         return Segment(state, [p.rngs[0] for p in parts], Chunk.join([p.chunk for p in parts], axis=0), tally)
 
@@ -295,4 +307,5 @@ class _Run:
         now = self.now
         sampled = int(now.tally.sampled.sum())
         share = float(now.tally.accepted.sum()) / sampled if sampled else float("nan")
-        return Update(now.iteration, self.settings, share, int(now.tally.solves.sum()), int(now.tally.failures.sum()))
+        solves, failures = int(now.tally.solves.sum()), int(now.tally.failures.sum())
+        return Update(now.iteration, self.start.settings, share, solves, failures)

@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from equifinal.posterior.posterior import Posterior
-from equifinal.samplers.running.parcel import Parcel
-from equifinal.samplers.running.settings import RunSettings, sampler_module
-
-if TYPE_CHECKING:
-    from equifinal.fibre import Fibre
+from equifinal.samplers import registry
+from equifinal.samplers.protocol import Task
+from equifinal.samplers.running.sent_once import SentOnce
 
 Array = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+class Work(NamedTuple):
+    """Everything about a run that does not change after its start."""
+
+    sampler: str
+    task: Task
+    plan: Any
+    thin: int
 
 
 class Chunk(NamedTuple):
@@ -29,101 +36,63 @@ class Chunk(NamedTuple):
 
     @staticmethod
     def join(chunks: Sequence[Chunk], axis: int) -> Chunk:
+        """Put chunks together: along axis 0 those of other chains, along axis 1 those that come later."""
         return Chunk(*(np.concatenate(parts, axis=axis) for parts in zip(*chunks, strict=True)))
 
 
 class Tally(NamedTuple):
-    """A number a chain: ODE solves and failures, the search for a start included; accepted and all iterations after
-    warm-up; solves before its end; and what else the sampler counts after it, a column a name."""
+    """What was counted, one number for each chain.
 
-    solves: NDArray[np.int64]
-    failures: NDArray[np.int64]
-    accepted: NDArray[np.int64]
-    sampled: NDArray[np.int64]
-    warmup_solves: NDArray[np.int64]
-    counts: NDArray[np.int64]
+    ODE solves and failures, those of the start included; accepted and all iterations after warm-up; solves before its
+    end; and what else the sampler counts after it, a column for each name.
+    """
+
+    solves: Integers
+    failures: Integers
+    accepted: Integers
+    sampled: Integers
+    warmup_solves: Integers
+    counts: Integers
 
     def plus(self, other: Tally) -> Tally:
+        """Add what later iterations counted."""
         return Tally(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
 
 
 class Segment(NamedTuple):
+    """Where chains are after some iterations, and what these gave."""
+
     state: Any
     rngs: list[np.random.Generator]
     chunk: Chunk
     tally: Tally
 
 
-def advance(
-    posterior: Posterior,
-    settings: RunSettings,
-    state: Any,
-    rngs: list[np.random.Generator],
-    iteration: int,
-    count: int,
-    parcel: Parcel[Fibre | None],
-) -> Segment:
-    """Run ``count`` iterations from ``iteration`` on for all chains of ``state``."""
-    sampler, options, fibre = sampler_module(settings.sampler), settings.sampler_settings(), parcel.content
-    if hasattr(sampler, "run_block"):
-        return _advance_block(posterior, settings, state, rngs, iteration, count, fibre)
-    rngs = [copy.deepcopy(rng) for rng in rngs]  # an interrupted segment must leave no trace
-    chains = len(rngs)
-    kept: list[tuple[Any, Array]] = []
-    solves, failures, accepted, sampled, warm = (np.zeros(chains, np.int64) for _ in range(5))
-    counts = np.zeros((chains, len(sampler.COUNTS)), np.int64)
-    for now in range(iteration, iteration + count):
-        state, info = sampler.step(posterior, state, rngs, options, now, settings.warmup, fibre)
-        solves += info.solves
-        failures += info.failures
-        if now < settings.warmup:
-            warm += info.solves
-            continue
-        accepted += info.accepted
-        counts += info.counts
-        sampled += 1
-        if (now - settings.warmup + 1) % settings.thin == 0:
-            kept.append((state, info.acceptance))
-    d = posterior.dimension
-    chunk = Chunk(
-        position=np.stack([s.position for s, _ in kept], axis=1) if kept else np.empty((chains, 0, d)),
-        log_prior=np.stack([s.log_prior for s, _ in kept], axis=1) if kept else np.empty((chains, 0)),
-        log_likelihood=np.stack([s.log_likelihood for s, _ in kept], axis=1) if kept else np.empty((chains, 0)),
-        acceptance=np.stack([a for _, a in kept], axis=1) if kept else np.empty((chains, 0)),
-    )
-    return Segment(state, rngs, chunk, Tally(solves, failures, accepted, sampled, warm, counts))
-
-
-def _advance_block(
-    posterior: Posterior,
-    settings: RunSettings,
-    state: Any,
-    rngs: list[np.random.Generator],
-    iteration: int,
-    count: int,
-    fibre: Fibre | None,
-) -> Segment:
-    """The same for samplers that make many iterations in one stroke."""
-    sampler, chains, d = sampler_module(settings.sampler), len(rngs), posterior.dimension
-    nothing = np.zeros((chains, 0))
-    chunk = Chunk(np.empty((chains, 0, d)), nothing, nothing, nothing)
+def nothing_yet(work: Work, solves: Integers, failures: Integers) -> tuple[Chunk, Tally]:
+    """Give the draws and the tally of chains that have only been started, at this cost."""
+    chains, d = len(solves), work.task.posterior.dimension
+    none = np.zeros((chains, 0))
     zeros = np.zeros(chains, np.int64)
-    if count == 0:
-        counts = np.zeros((chains, len(sampler.COUNTS)), np.int64)
-        return Segment(state, rngs, chunk, Tally(zeros, zeros, zeros, zeros, zeros, counts))
-    state, block = sampler.run_block(posterior, state, settings.sampler_settings(), iteration, count, fibre)
-    now = np.arange(iteration, iteration + count)
-    after = now >= settings.warmup
-    kept = after & ((now - settings.warmup + 1) % settings.thin == 0)
+    counts = np.zeros((chains, len(registry.sampler(work.sampler).COUNTS)), np.int64)
+    return Chunk(np.zeros((chains, 0, d)), none, none, none), Tally(solves, failures, zeros, zeros, solves, counts)
+
+
+def advance(
+    sent: SentOnce[Work], state: Any, rngs: Sequence[np.random.Generator], iteration: int, count: int
+) -> Segment:
+    """Run ``count`` (at least one) iterations from ``iteration`` on for all chains of ``state``."""
+    work = sent.content
+    own = [copy.deepcopy(rng) for rng in rngs]  # an interrupted segment must leave no trace
+    state, block = registry.sampler(work.sampler).run_block(work.task, work.plan, state, own, iteration, count)
+    after = np.arange(iteration, iteration + count) - work.task.warmup
+    sampled, kept = after >= 0, (after >= 0) & ((after + 1) % work.thin == 0)
     tally = Tally(
         solves=block.solves.sum(axis=1),
         failures=block.failures.sum(axis=1),
-        accepted=block.accepted[:, after].sum(axis=1),
-        sampled=np.full(chains, int(after.sum())),
-        warmup_solves=block.solves[:, ~after].sum(axis=1),
-        counts=block.counts[:, after].sum(axis=1),
+        accepted=block.accepted[:, sampled].sum(axis=1),
+        sampled=np.full(len(own), int(sampled.sum())),
+        warmup_solves=block.solves[:, ~sampled].sum(axis=1),
+        counts=block.counts[:, sampled].sum(axis=1),
     )
-    chunk = Chunk(
-        *(part[:, kept] for part in (block.position, block.log_prior, block.log_likelihood, block.acceptance))
-    )
-    return Segment(state, rngs, chunk, tally)
+    chunk = Chunk(*(getattr(block, name)[:, kept] for name in Chunk._fields))
+    return Segment(state, own, chunk, tally)

@@ -29,14 +29,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equifinal.errors import DataError, EquifinalError, InterruptedRunError, SamplingError
-from equifinal.fibre.of_problem import fibre_of, sampling_fibre
 from equifinal.language.expression import to_text
 from equifinal.posterior.posterior import Posterior
+from equifinal.posterior.study import Study
 from equifinal.prediction.fresh_data import from_prior, without_values
 from equifinal.problem.problem import Problem
 from equifinal.results.diagnostics import import_arviz
-from equifinal.samplers.running.parcel import Parcel
-from equifinal.samplers.running.run import RunSettings
+from equifinal.samplers import registry
+from equifinal.samplers.protocol import FibreUse
+from equifinal.samplers.running.sent_once import SentOnce
+from equifinal.samplers.settings import RunSettings
 from equifinal.studies.calibrate.findings import LOG_LIKELIHOOD, Calibration
 from equifinal.studies.calibrate.log import ReplicateLog
 from equifinal.studies.progress import show_count, show_stage
@@ -53,8 +55,8 @@ MARGIN = 1.2
 MOST_REPLICATES = 100_000
 
 
-class Task(NamedTuple):
-    """Everything that replicates share."""
+class Shared(NamedTuple):
+    """Everything that replicates share; the posterior is one without values of data."""
 
     posterior: Posterior
     settings: RunSettings
@@ -63,7 +65,7 @@ class Task(NamedTuple):
 
 
 def calibrate(
-    problem: Problem,
+    problem: Problem | Study,
     *,
     replicates: int = 200,
     sampler: str | None = None,
@@ -101,6 +103,8 @@ def calibrate(
     _require_whole("replicates", replicates, 1, MOST_REPLICATES)
     _require_whole("ranked", ranked, 9, 10_000)
     replicates, ranked = int(replicates), int(ranked)
+    study = Study.of(problem)
+    problem = study.problem
     _require_times(problem)
     asked = {"sampler": sampler, "chains": chains, "warmup": warmup, "draws": draws, "thin": thin, "seed": seed}
     usual = {} if draws is not None or "draws" in problem.sampling else {"draws": DRAWS}
@@ -110,16 +114,13 @@ def calibrate(
             f"{settings.chains} chains of {settings.draws} draws are fewer than the {ranked} that the truth is "
             "ranked among; give more draws"
         )
+    study = Study(without_values(study.problem), analysis=study.known_analysis, fibre=fibre)
     with show_stage("compiling (a machine's first run takes some ten seconds)", progress):
-        posterior = Posterior(without_values(problem))
-    note = ""
-    if fibre is None:
-        with show_stage("finding what the data cannot tell apart", progress):
-            if settings.sampler in ("geometric", "pseudo-marginal"):
-                fibre = fibre_of(problem)
-            else:
-                fibre, note = sampling_fibre(problem)
-    task = Task(posterior, settings, fibre, ranked)
+        posterior = study.posterior
+    with show_stage("finding what the data cannot tell apart", progress):
+        exact = registry.entry(settings.sampler).fibre is FibreUse.EXACT and settings.sampler_settings().needs_fibre
+        own, note = (study.fibre, "") if exact else study.coarsest_fibre
+    task = Shared(posterior, settings, own, ranked)
     log = None if record is None else ReplicateLog(Path(record), _identity(task))
     found = {n: entry for n, entry in (log.found if log else {}).items() if n < replicates}
     missing = [number for number in range(replicates) if number not in found]
@@ -138,12 +139,12 @@ def calibrate(
     return _collect(task, [found[number] for number in sorted(found)], note)
 
 
-def _made(task: Task, numbers: list[int], executor: Executor | None) -> Iterator[dict[str, Any]]:
+def _made(task: Shared, numbers: list[int], executor: Executor | None) -> Iterator[dict[str, Any]]:
     if executor is None:
-        yield from (replicate(Parcel(task), number) for number in numbers)
+        yield from (replicate(SentOnce(task), number) for number in numbers)
         return
-    parcel = Parcel(task)
-    futures = [executor.submit(replicate, parcel, number) for number in numbers]
+    sent = SentOnce(task)
+    futures = [executor.submit(replicate, sent, number) for number in numbers]
     try:
         ours = all(isinstance(future, Future) for future in futures)  # those of others are taken in order
         for future in as_completed(futures) if ours else futures:
@@ -157,19 +158,19 @@ def _made(task: Task, numbers: list[int], executor: Executor | None) -> Iterator
             future.cancel()
 
 
-def replicate(parcel: Parcel[Task], number: int) -> dict[str, Any]:
+def replicate(sent: SentOnce[Shared], number: int) -> dict[str, Any]:
     """One data set, its fit and the ranks of its truth; if that fails, why."""
     began = time.perf_counter()
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            entry = _replicate(parcel.content, number)
+            entry = _replicate(sent.content, number)
     except (EquifinalError, ArithmeticError, ValueError, np.linalg.LinAlgError) as error:
         entry = {"failure": f"{type(error).__name__}: {error}"}
     return {"number": number, **entry, "seconds": round(time.perf_counter() - began, 3)}
 
 
-def _replicate(task: Task, number: int) -> dict[str, Any]:
+def _replicate(task: Shared, number: int) -> dict[str, Any]:
     of_data, of_run, of_ties = np.random.SeedSequence(task.settings.seed, spawn_key=(number,)).spawn(3)
     made = from_prior(task.posterior, np.random.default_rng(of_data))
     settings = replace(task.settings, seed=int(of_run.generate_state(1, np.uint32)[0]))
@@ -203,7 +204,7 @@ def _replicate(task: Task, number: int) -> dict[str, Any]:
     }
 
 
-def ranked_values(task: Task, theta: Array) -> dict[str, Array]:
+def ranked_values(task: Shared, theta: Array) -> dict[str, Array]:
     """Everything that is ranked but the log likelihood, at rows of parameters; a combination by its formula."""
     posterior, fibre = task.posterior, task.fibre
     found: dict[str, Array] = {name: theta[:, j] for j, name in enumerate(posterior.parameters)}
@@ -215,7 +216,7 @@ def ranked_values(task: Task, theta: Array) -> dict[str, Array]:
     return found
 
 
-def _kinds(task: Task, names: tuple[str, ...]) -> tuple[str, ...]:
+def _kinds(task: Shared, names: tuple[str, ...]) -> tuple[str, ...]:
     kinds = dict.fromkeys(task.posterior.problem.quantities, "quantity") | {LOG_LIKELIHOOD: LOG_LIKELIHOOD}
     kinds |= dict.fromkeys(task.posterior.parameters, "parameter")
     return tuple(kinds.get(name, "combination") for name in names)
@@ -246,7 +247,7 @@ def _quality(values: Mapping[str, Array], shape: tuple[int, ...]) -> tuple[float
     return (least if math.isfinite(least) else 0.0), rhat
 
 
-def _identity(task: Task) -> dict[str, Any]:
+def _identity(task: Shared) -> dict[str, Any]:
     """What a record must agree with to be gone on with; the number of replicates may grow."""
     settings = vars(task.settings) | {"options": repr(task.settings.sampler_settings())}
     return {
@@ -258,7 +259,7 @@ def _identity(task: Task) -> dict[str, Any]:
     }
 
 
-def _collect(task: Task, entries: list[dict[str, Any]], note: str) -> Calibration:
+def _collect(task: Shared, entries: list[dict[str, Any]], note: str) -> Calibration:
     ended = [entry for entry in entries if "failure" not in entry]
     names = (*ranked_values(task, task.posterior.sample_prior(np.random.default_rng(0), 1)), LOG_LIKELIHOOD)
     ranks = np.array([[entry["ranks"][name] for name in names] for entry in ended], np.int64)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equifinal.errors import DataError, did_you_mean
-from equifinal.samplers.geometric.sampler import PAPER as GEOMETRIC
+from equifinal.samplers.geometric.settings import PAPER as GEOMETRIC
 from equifinal.samplers.pseudo_marginal.settings import PAPER as PSEUDO_MARGINAL
 from equifinal.studies.paper import hiv_reference, si_reference
 from equifinal.studies.paper.marginal import Marginal

@@ -18,15 +18,17 @@ from numpy.typing import NDArray
 
 from equifinal.examples import example_path
 from equifinal.fibre import Fibre
-from equifinal.fibre.of_problem import fibre_of
 from equifinal.formats.toml import load
 from equifinal.posterior.posterior import Posterior
+from equifinal.posterior.study import Study
 from equifinal.results.diagnostics import import_arviz, summary_row
-from equifinal.samplers.running.parcel import Parcel
-from equifinal.samplers.running.run import RunSettings, run, spawn_generators
-from equifinal.samplers.running.segment import Chunk, Tally, advance
-from equifinal.samplers.running.settings import sampler_module
+from equifinal.samplers import registry
+from equifinal.samplers.protocol import Task
+from equifinal.samplers.running.run import run, spawn_generators
+from equifinal.samplers.running.segment import Chunk, Tally, Work, advance
+from equifinal.samplers.running.sent_once import SentOnce
 from equifinal.samplers.searching.climbing import prior_start
+from equifinal.samplers.settings import RunSettings
 from equifinal.studies.paper.cases import BURN_IN, ITERATIONS, METHODS, CaseStudy
 from equifinal.studies.paper.marginal import Marginal
 
@@ -62,7 +64,8 @@ def compare(
     """Every method in both settings."""
     report("compiling, and finding what the data cannot tell apart")
     problem = load(example_path(case.name))
-    posterior, fibre = Posterior(problem), fibre_of(problem)
+    study = Study(problem)
+    posterior, fibre = study.posterior, study.fibre
     start = prior_start(posterior, spawn_generators(seed, 1)[0]).position
     share = 20 if quick else 1
     found = []
@@ -119,16 +122,16 @@ def _run(
 def run_from(
     posterior: Posterior, settings: RunSettings, fibre: Fibre | None, start: Array
 ) -> tuple[Array, Tally, float]:
-    """Draws (chains, draws, parameters) of chains that all begin at one position, what they counted, and seconds."""
-    sampler = sampler_module(settings.sampler)
-    rngs, parcel = spawn_generators(settings.seed, settings.chains), Parcel(fibre)
-    state: Any = sampler.init(posterior, np.tile(start, (settings.chains, 1)), settings.sampler_settings(), fibre)
-    first = advance(posterior, settings, state, rngs, 0, settings.warmup, parcel)
+    """Give the draws of chains that all begin at one position, what they counted, and the seconds after warm-up."""
+    sampler: Any = registry.sampler(settings.sampler)
+    task = Task(posterior, fibre, settings.sampler_settings(), settings.warmup)
+    sent = SentOnce(Work(settings.sampler, task, sampler.Plan(), settings.thin))
+    state = sampler.begin(task, np.tile(start, (settings.chains, 1)))
+    first = advance(sent, state, spawn_generators(settings.seed, settings.chains), 0, settings.warmup)
     state, rngs, tally, chunks = first.state, first.rngs, first.tally, [first.chunk]
     began = time.perf_counter()
     for iteration in range(settings.warmup, settings.iterations, BLOCK):
-        count = min(BLOCK, settings.iterations - iteration)
-        part = advance(posterior, settings, state, rngs, iteration, count, parcel)
+        part = advance(sent, state, rngs, iteration, min(BLOCK, settings.iterations - iteration))
         state, rngs, tally = part.state, part.rngs, tally.plus(part.tally)
         chunks.append(part.chunk)
     seconds = time.perf_counter() - began

@@ -9,11 +9,11 @@ from typing import Any, Generic, TypeVar
 
 Content = TypeVar("Content")
 
-_received: dict[str, Parcel[Any]] = {}
+_received: dict[str, SentOnce[Any]] = {}
 KEPT = 8
 
 
-class Parcel(Generic[Content]):
+class SentOnce(Generic[Content]):
     """Something that can be pickled; in a process that has received it before, it is the same object as then."""
 
     def __init__(self, content: Content):
@@ -28,11 +28,11 @@ class Parcel(Generic[Content]):
         return _receive, self._packed
 
 
-def _receive(key: str, packed: bytes) -> Parcel[Any]:
+def _receive(key: str, packed: bytes) -> SentOnce[Any]:
     if key not in _received:
         while len(_received) >= KEPT:
             _received.pop(next(iter(_received)), None)
-        parcel = Parcel(pickle.loads(packed))
-        parcel.__dict__["_packed"] = key, packed
-        _received[key] = parcel
+        received = SentOnce(pickle.loads(packed))
+        received.__dict__["_packed"] = key, packed
+        _received[key] = received
     return _received[key]

@@ -4,27 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from importlib import import_module
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 
 from equifinal.errors import DataError, did_you_mean
+from equifinal.samplers import registry
 
-# modules, each imported when first asked for
-SAMPLERS = {
-    "auto": "choice",
-    "collapsed": "collapsed.sampler",
-    "pseudo-marginal": "pseudo_marginal.sampler",
-    "geometric": "geometric.sampler",
-    "random-walk": "random_walk.sampler",
-}
 MAX_DRAWS = 10**9
-
-
-def sampler_module(name: str) -> ModuleType:
-    return import_module(f"equifinal.samplers.{SAMPLERS[name]}")
 
 
 @dataclass(frozen=True)
@@ -53,11 +40,9 @@ class RunSettings:
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if self.sampler not in SAMPLERS:
-            hint = did_you_mean(str(self.sampler), SAMPLERS)
-            raise DataError(f"unknown sampler '{self.sampler}'{hint} (known: {', '.join(SAMPLERS)})")
-        if self.warmup is None:
-            object.__setattr__(self, "warmup", sampler_module(self.sampler).WARMUP)
+        registry.require_known(self.sampler)
+        if self.warmup is None and self.sampler != registry.AUTO:
+            object.__setattr__(self, "warmup", registry.sampler(self.sampler).WARMUP)
         whole = {"chains": 1, "warmup": 0, "draws": 1, "thin": 1, "seed": 0}
         if self.warmup is None:  # not known before a sampler is chosen
             del whole["warmup"]
@@ -71,12 +56,14 @@ class RunSettings:
         self.sampler_settings()
 
     def sampler_settings(self) -> Any:
-        known = [option.name for option in fields(sampler_module(self.sampler).Settings)]
+        """The options of the sampler, checked."""
+        make = registry.sampler(self.sampler).Settings
+        known = [option.name for option in fields(make)]  # type: ignore[arg-type]
         for name in self.options:
             if name not in known:
                 hint = did_you_mean(name, known)
                 raise DataError(f"sampler '{self.sampler}' has no option '{name}'{hint} (it has: {', '.join(known)})")
-        return sampler_module(self.sampler).Settings(**self.options)
+        return make(**self.options)
 
     @property
     def iterations(self) -> int:

@@ -1,0 +1,93 @@
+"""A problem with all that is known of it: its analysis, its fibres and its posterior, each made once."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from equifinal.errors import IdentifiabilityError
+from equifinal.fibre import Fibre
+from equifinal.fibre.of_problem import fibre_of, itself
+from equifinal.identifiability.analysis import Identifiability, analyse
+from equifinal.posterior.posterior import Posterior
+from equifinal.problem.problem import Problem
+
+ANALYSIS_SECONDS = 20.0  # before a fit one does not want to wait long
+
+
+class Study:
+    """What `sample`, `fit`, `compare` and `calibrate` hand on to each other.
+
+    Parameters
+    ----------
+    problem
+        The problem; it may still lack data for what does not need them.
+    analysis
+        What can be known, if that has been found out already; left out, the models are analysed when first needed.
+    fibre
+        The fibre, if it is known already.
+    """
+
+    def __init__(self, problem: Problem, *, analysis: Identifiability | None = None, fibre: Fibre | None = None):
+        self.problem = problem
+        self._analysis: Identifiability | IdentifiabilityError | None = analysis
+        self._given = fibre
+
+    @classmethod
+    def of(
+        cls, problem: Problem | Study, *, analysis: Identifiability | None = None, fibre: Fibre | None = None
+    ) -> Study:
+        """Take a study as it is, and a problem as the beginning of one."""
+        return problem if isinstance(problem, Study) else cls(problem, analysis=analysis, fibre=fibre)
+
+    def with_data(self, problem: Problem) -> Study:
+        """Study the same models and priors with other data."""
+        return Study(problem, analysis=self.known_analysis, fibre=self._given or self.__dict__.get("fibre"))
+
+    @cached_property
+    def posterior(self) -> Posterior:
+        """The posterior, compiled."""
+        return Posterior(self.problem)
+
+    @property
+    def known_analysis(self) -> Identifiability | None:
+        """The analysis, if it has been made, with success."""
+        return self._analysis if isinstance(self._analysis, Identifiability) else None
+
+    @property
+    def analysis(self) -> Identifiability:
+        """What ideal data could determine.
+
+        Raises
+        ------
+        IdentifiabilityError
+            If that could not be found out, now or when it was first asked for.
+        """
+        if self._analysis is None:
+            try:
+                models = [experiment.model for experiment in self.problem.experiments]
+                self._analysis = analyse(models, time_limit=ANALYSIS_SECONDS)
+            except IdentifiabilityError as error:
+                self._analysis = error
+        if isinstance(self._analysis, IdentifiabilityError):
+            raise self._analysis
+        return self._analysis
+
+    @cached_property
+    def fibre(self) -> Fibre:
+        """The fibre of the likelihood; raises `IdentifiabilityError` where it is not known."""
+        return self._given or fibre_of(self.problem, analysis=self.analysis)
+
+    @cached_property
+    def coarsest_fibre(self) -> tuple[Fibre, str]:
+        """The coarsest fibre known to be right, and a note where that may not be the best.
+
+        Where the data determine every parameter, or where the analysis did not come to an end, each parameter stands
+        for itself: that is always right, and only slower where there is something to collapse.
+        """
+        note = ""
+        try:
+            if self._given or self.fibre.dimension or self.fibre.chart.degree > 1:
+                return self.fibre, note
+        except IdentifiabilityError as error:
+            note = f"the parameters are sampled as they are: {error}"
+        return itself(self.problem), note
