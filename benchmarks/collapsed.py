@@ -23,6 +23,7 @@ from equifinal.formats.toml import load
 from equifinal.posterior.posterior import Posterior
 from equifinal.results.diagnostics import import_arviz
 from equifinal.samplers.collapsed import sampler as collapsed
+from equifinal.samplers.protocol import Task
 from equifinal.samplers.running.run import RunSettings, run
 from equifinal.samplers.searching.climbing import search
 
@@ -51,7 +52,7 @@ def efficiency(theta: np.ndarray, fibre: Fibre, solves: int, seconds: float) -> 
 def ours(posterior: Posterior, fibre: Fibre, seed: int = 1, draws: int = 10_000) -> tuple[Efficiency, int]:
     """And how many solves the preparation took."""
     settings = RunSettings(sampler="collapsed", seed=seed, draws=draws)
-    plan = collapsed.prepare(posterior, settings.sampler_settings(), fibre, seed)
+    plan = collapsed.prepare(Task(posterior, fibre, settings.sampler_settings()), seed)
     began = time.process_time()
     made = run(posterior, settings, fibre=fibre, plan=plan)
     seconds = time.process_time() - began

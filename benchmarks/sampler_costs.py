@@ -21,6 +21,7 @@ from equifinal.samplers.geometric import loops as kernel
 from equifinal.samplers.geometric import sampler as geometric
 from equifinal.samplers.geometric.scaled_fibre import equipment
 from equifinal.samplers.points.law import Moments
+from equifinal.samplers.protocol import Task
 from equifinal.samplers.pseudo_marginal import sampler as pseudo_marginal
 from equifinal.samplers.running.run import RunSettings, run
 from equifinal.samplers.searching.climbing import search
@@ -42,9 +43,9 @@ def seconds_of_moves(posterior: Posterior, fibre: Fibre, rng: np.random.Generato
     settings = geometric.Settings()
     rngs = [np.random.default_rng(i) for i in range(4)]
     start = np.stack([search(posterior, rng).position for rng in rngs])
-    state = geometric.init(posterior, start, settings, fibre)
+    state = geometric.begin(Task(posterior, fibre, settings), start).state
     for iteration in range(3000):
-        state, _ = geometric.step(posterior, state, rngs, settings, iteration, 3000, fibre)
+        state, _ = geometric.step(Task(posterior, fibre, settings, 3000), state, rngs, iteration)
     position, prior = (np.repeat(part, LANES // 4, axis=0) for part in (state.position, state.log_prior))
     sizes, numbers = (np.repeat(part, LANES // 4) for part in geometric._steps(state, settings))
     d, moves = position.shape[1], settings.fibre_moves

@@ -18,9 +18,9 @@ import numpy as np
 from scipy import stats
 
 from equifinal.examples import example_path
-from equifinal.fibre.of_problem import sampling_fibre
 from equifinal.formats.toml import load
 from equifinal.posterior.posterior import Posterior
+from equifinal.posterior.study import Study
 from equifinal.prediction.fresh_data import from_prior
 from equifinal.problem.problem import Problem
 from equifinal.samplers import choice as auto
@@ -44,7 +44,7 @@ def one(problem: Problem, fibre, seed: int) -> tuple[np.ndarray, bool, str, int]
 
 def main(name: str, number: int) -> None:
     problem = load(example_path(name))
-    fibre, _ = sampling_fibre(problem)
+    fibre, _ = Study(problem).coarsest_fibre
     ranks, missed, chosen, solves, began = [], [], Counter(), [], time.perf_counter()
     for seed in range(number):
         share, found, sampler, spent = one(problem, fibre, seed)

@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from equifinal.fibre.of_problem import sampling_fibre
+from equifinal.posterior.study import Study
 from equifinal.results.diagnostics import import_arviz
 from equifinal.studies.sample import sample
 from tests.support.stored_reference import stored, z_scores
@@ -34,7 +34,7 @@ def row(name: str, sampler: str, seed: int) -> str:
     began = time.perf_counter()
     data = sample(problem, sampler=sampler, seed=seed, progress=False)
     wall = time.perf_counter() - began
-    fibre, _ = sampling_fibre(problem)
+    fibre, _ = Study(problem).coarsest_fibre
     draws = {key: data.posterior[key].values for key in problem.parameters}
     theta = np.stack([draws[key] for key in fibre.names], axis=2)
     xi = fibre.xi(theta.reshape(-1, theta.shape[2])).reshape(*theta.shape[:2], -1)

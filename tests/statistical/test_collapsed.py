@@ -17,12 +17,16 @@ from equifinal.fibre import Fibre
 from equifinal.formats.toml import load
 from equifinal.samplers.collapsed import batches as collapsed_block
 from equifinal.samplers.collapsed import sampler as collapsed
+from equifinal.samplers.collapsed.plan import Plan
 from equifinal.samplers.collapsed.sampler import State
 from equifinal.samplers.coordinates.unfolding import Unfolding
 from equifinal.samplers.marginal import noise_integral as scatter
 from equifinal.samplers.marginal.noise_integral import Scatter, apart
 from equifinal.samplers.marginal.target import Target
+from equifinal.samplers.points.law import Moments
 from equifinal.samplers.proposals import mixture
+from equifinal.samplers.proposals.quality import NONE
+from equifinal.samplers.protocol import Task
 from equifinal.samplers.pseudo_marginal.sampler import on_branch
 from equifinal.studies.paper.si_reference import si_data, si_interval, si_laplace, si_log_likelihood
 from equifinal.studies.sample import sample
@@ -65,9 +69,24 @@ def p_values(
     noise = scattered(target.scatter, start, rng)
     log_target = noise.log_mean + whole.log_p + target.coordinates.backward(x)[1] - target.scatter.log_prior_at_start
 
-    def each(value) -> np.ndarray:
-        return np.repeat(np.asarray(value)[None], n, axis=0)
-
+    plan = Plan(
+        mixture=proposal,
+        quality=NONE,
+        number=tool.number,
+        unfolded=target.coordinates.replaced,
+        held=np.isin(fibre.names, target.scatter.parameters),
+        noise_start=target.scatter.start,
+        noise_scale=target.scatter.scale,
+        noise_points=target.scatter.number,
+        start=x,
+        weights=np.full(n, 1 / n),
+        local=np.linalg.cholesky(covariance) * local,
+        moments=Moments(*(part[:1] for part in moments)),
+        noise=0.0,
+        modes=1,
+        solves=0,
+        failures=0,
+    )
     state = State(
         position=known.to_coordinates(start),
         log_prior=known.evaluate(known.to_coordinates(start)).log_prior,
@@ -80,22 +99,12 @@ def p_values(
         scatter_log_weight=noise.log_weight,
         scatter_log_likelihood=noise.log_likelihood,
         key=rng.integers(2**63, size=n).astype(np.uint64),
-        number=np.full(n, tool.number),
-        **{part: each(value) for part, value in proposal._asdict().items()},
-        unfolded=each(target.coordinates.replaced),
-        held=each(np.isin(fibre.names, target.scatter.parameters)),
-        scatter_start=each(target.scatter.start),
-        scatter_scale=each(target.scatter.scale),
-        local=each(np.linalg.cholesky(covariance) * local),
-        mean=moments.mean,
-        covariance=moments.covariance,
         proposals=np.zeros(n),
         log_sum=np.full(n, -np.inf),
         log_squares=np.full(n, -np.inf),
         stood=np.zeros((n, 2), np.int64),
-        k_hat=np.zeros(n),
     )
-    state, block = collapsed.run_block(known, state, settings, 0, steps, fibre)
+    state, block = collapsed.run_block(Task(known, fibre, settings), plan, state, [], 0, steps)
     assert 0.05 < block.accepted.mean() < 0.98
     theta = known.to_theta(state.position)
     np.testing.assert_allclose(state.log_likelihood, known.log_density(theta), atol=1e-5)

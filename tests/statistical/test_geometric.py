@@ -18,6 +18,7 @@ from equifinal.samplers.geometric import rattle
 from equifinal.samplers.geometric import sampler as geometric
 from equifinal.samplers.geometric import scaled_fibre as ground
 from equifinal.samplers.geometric.loops import Weights
+from equifinal.samplers.protocol import Task
 from equifinal.samplers.random_walk import sampler as random_walk
 from equifinal.studies.sample import sample
 from tests.support.agreement import agree_with_quadrature
@@ -36,7 +37,7 @@ def prepared(known: Known, start: np.ndarray, settings: geometric.Settings) -> g
     fibre = known.fibre
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        state = geometric.init(known, known.to_coordinates(start), settings, fibre)
+        state = geometric.begin(Task(known, fibre, settings), known.to_coordinates(start)).state
     if settings.transition == "paper":
         return state
     values, _ = geometric._locate(state, settings, fibre)
@@ -57,7 +58,7 @@ def p_values(name: str, sampler: str, n: int = 40_000, steps: int = 8, **options
     rngs = [np.random.default_rng(2)] * n  # chains take their numbers from one stream, in turn
     if sampler == "random walk":
         module, settings = random_walk, random_walk.Settings(covariance=found.covariance)
-        state = random_walk.init(known, known.to_coordinates(start), settings)
+        state = random_walk.begin(Task(known, None, settings), known.to_coordinates(start)).state
     else:
         module = geometric
         chosen = {"fibre_moves": 1, "step_size": found.step_size, "steps": 3} | options
@@ -66,7 +67,7 @@ def p_values(name: str, sampler: str, n: int = 40_000, steps: int = 8, **options
     before, spent = known.evaluations, 0
     accepted = 0.0
     for iteration in range(steps):
-        state, info = module.step(known, state, rngs, settings, iteration, 0, known.fibre)
+        state, info = module.step(Task(known, known.fibre, settings, 0), state, rngs, iteration)
         spent += int(info.solves.sum())
         accepted += info.accepted.mean() / steps
     assert 0.05 < accepted < 0.98

@@ -21,6 +21,7 @@ from equifinal.samplers.points import estimator as estimating
 from equifinal.samplers.points.estimator import Estimator
 from equifinal.samplers.points.lattice import shifted
 from equifinal.samplers.points.law import PriorLaw
+from equifinal.samplers.protocol import Task
 from equifinal.samplers.pseudo_marginal import gradient as gradient_proposal
 from equifinal.samplers.pseudo_marginal import sampler
 from equifinal.studies.sample import sample
@@ -71,7 +72,7 @@ def p_values(
     tool = sampler.estimator(fibre, settings)
     moments = moments_of(fibre, independent[:5000], n)
     h = combination_coordinates(fibre).forward(fibre.xi(start))
-    state = sampler.init(known, known.to_coordinates(start[:2]), settings, fibre)
+    state = sampler.begin(Task(known, fibre, settings), known.to_coordinates(start[:2])).state
     q = fibre.rank
     factor = np.tile(np.linalg.cholesky(moments.covariance[0, :q, :q]), (n, 1, 1))
     slope, scale = np.empty((n, 0)), 1.5 / np.sqrt(q)
@@ -100,7 +101,7 @@ def p_values(
     for _ in range(steps):
         if before is not None:
             state = before(state, tool, fibre, rng)
-        state, info = sampler.step(known, state, rngs, settings, 1, 0, fibre)
+        state, info = sampler.step(Task(known, fibre, settings, 0), state, rngs, 1)
         accepted += info.accepted.mean() / steps
         spent += int(info.solves.sum())
     assert 0.02 < accepted < 0.95

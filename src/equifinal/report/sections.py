@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,7 +33,7 @@ MOST_CHAINS, MOST_STRIPS, MOST_PANELS = 12, 60, 24
 def in_short(
     data: InferenceData,
     meaning: Meaning,
-    rows: dict[str, diagnostics.Row],
+    rows: Mapping[str, diagnostics.Row],
     warnings: list[str],
     checks: list[Check],
     verdicts: Any,
@@ -191,7 +192,7 @@ def _entry(meaning: Meaning, finding: Finding) -> dict[str, Any]:
     }
 
 
-def table(meaning: Meaning, rows: dict[str, diagnostics.Row]) -> list[dict[str, Any]]:
+def table(meaning: Meaning, rows: Mapping[str, diagnostics.Row]) -> list[dict[str, Any]]:
     found = []
     for finding in meaning.findings:
         row = rows.get(finding.name)
@@ -278,7 +279,7 @@ def _tone(verdict: bool | None) -> str:
 
 
 def sampler(
-    data: InferenceData, rows: dict[str, diagnostics.Row], warnings: list[str], figures: Figures
+    data: InferenceData, rows: Mapping[str, diagnostics.Row], warnings: list[str], figures: Figures
 ) -> dict[str, Any]:
     attributes = data.attrs
     worst = sorted(rows, key=lambda name: np.nan_to_num(rows[name]["ess_bulk"], nan=-1.0))[:MOST_CHAINS]

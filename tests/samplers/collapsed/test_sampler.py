@@ -15,9 +15,10 @@ from scipy import integrate
 
 from equifinal.errors import DataError, SamplingError
 from equifinal.fibre import Fibre
-from equifinal.fibre.of_problem import fibre_of, sampling_fibre
+from equifinal.fibre.of_problem import fibre_of
 from equifinal.formats.toml import loads
 from equifinal.posterior.posterior import Posterior
+from equifinal.posterior.study import Study
 from equifinal.results.diagnostics import moves_in_words
 from equifinal.samplers import choice as auto
 from equifinal.samplers.collapsed import plan as proposal
@@ -25,6 +26,7 @@ from equifinal.samplers.collapsed import sampler as collapsed
 from equifinal.samplers.proposals import quality
 from equifinal.samplers.proposals.log_sums import beside_largest
 from equifinal.samplers.proposals.quality import Quality
+from equifinal.samplers.protocol import Task
 from equifinal.samplers.running import run as running
 from equifinal.samplers.running.run import RunSettings, run
 from equifinal.samplers.searching import importance, walkers
@@ -102,12 +104,13 @@ def test_solves_are_counted(plain: running.Draws) -> None:
 
 def test_the_proposal_is_frozen() -> None:
     posterior, fibre = scaled()
-    settings = collapsed.Settings()
-    plan = collapsed.prepare(posterior, settings, fibre, 1)
-    state = collapsed.init(posterior, plan, settings, fibre, [np.random.default_rng(i) for i in range(2)])
-    later, _ = collapsed.run_block(posterior, state, settings, 0, 200, fibre)
-    for name in ("share", "centre", "factor", "df", "mean", "covariance", "key", "number"):
-        np.testing.assert_array_equal(getattr(later, name), getattr(state, name))
+    task = Task(posterior, fibre, collapsed.Settings())
+    plan = collapsed.prepare(task, 1)
+    state = collapsed.init(task, plan, [np.random.default_rng(i) for i in range(2)]).state
+    later, _ = collapsed.run_block(task, plan, state, [], 0, 200)
+    np.testing.assert_array_equal(later.key, state.key)
+    again = collapsed.prepare(task, 1)
+    np.testing.assert_equal(plan, again)  # nothing has changed it
 
 
 def test_the_marginal_likelihood_of_decay() -> None:
@@ -149,7 +152,9 @@ def test_two_modes_have_the_right_shares() -> None:
 def test_a_narrow_mode_has_the_right_share() -> None:
     """A broad mode and one a twentieth as wide, both found; shares by quadrature."""
     posterior, fibre = hidden()
-    plan = next(p for s in range(20) if (p := collapsed.prepare(posterior, collapsed.Settings(), fibre, s)).modes == 2)
+    plan = next(
+        p for s in range(20) if (p := collapsed.prepare(Task(posterior, fibre, collapsed.Settings()), s)).modes == 2
+    )
     assert not plan.refusal
     settings = RunSettings(sampler="collapsed", chains=4, draws=5000, seed=3)
     theta = run(posterior, settings, fibre=fibre, plan=plan).theta.reshape(-1, 2)
@@ -188,7 +193,7 @@ def test_particles_are_tried_before_giving_up(monkeypatch: pytest.MonkeyPatch) -
     assert rounds[at - 3 :] == [True] * 3 + [False] * 2 + [True] * 4
     assert said[-1].startswith("256 walkers")
     assert made.settings.sampler == "pseudo-marginal"
-    plan = collapsed.prepare(Posterior(problem), collapsed.Settings(), Fibre(["a"], problem.priors), 0)
+    plan = collapsed.prepare(Task(Posterior(problem), Fibre(["a"], problem.priors), collapsed.Settings()), 0)
     assert plan.modes == 2
     assert plan.solves > 2 * sum(importance.ROUNDS) + 10 * 500 + walkers.STEPS * walkers.NUMBER
 
@@ -209,11 +214,11 @@ def test_data_that_inform_nothing() -> None:
 def choice(problem, fibre=None, **options) -> auto.Choice:
     known = Posterior(problem)
     settings = RunSettings(sampler="auto", options=options)
-    return auto.choose(known, settings, fibre or sampling_fibre(problem)[0])
+    return auto.choose(known, settings, fibre or Study(problem).coarsest_fibre[0])
 
 
 def test_identifiable_models_are_sampled_as_they_are() -> None:
-    fibre, note = sampling_fibre(quick_problem())
+    fibre, note = Study(quick_problem()).coarsest_fibre
     assert (fibre.dimension, fibre.chart.degree, fibre.names, note) == (0, 1, ("k", "a"), "")
     made = choice(quick_problem())
     assert made.settings.sampler == "collapsed"
@@ -228,7 +233,7 @@ def test_an_analysis_that_does_not_end_is_no_obstacle(monkeypatch: pytest.Monkey
         raise IdentifiabilityError("the analysis did not find all identifiable combinations")
 
     monkeypatch.setattr(problem_fibre, "fibre_of", fails)
-    fibre, note = sampling_fibre(quick_problem())
+    fibre, note = Study(quick_problem()).coarsest_fibre
     assert fibre.dimension == 0
     assert "sampled as they are" in note
     data = sample(quick_problem(), draws=200, progress=False)
@@ -258,11 +263,11 @@ def test_the_gate() -> None:
 
 def test_more_rounds_where_a_weight_is_too_high(monkeypatch: pytest.MonkeyPatch) -> None:
     """They may help; if not, what has passed the gate is good enough."""
-    posterior, fibre = Posterior(quick_problem()), sampling_fibre(quick_problem())[0]
+    posterior, fibre = Posterior(quick_problem()), Study(quick_problem()).coarsest_fibre[0]
     for highest, rounds in ((importance.HIGHEST, 3), (0.0, 5)):
         monkeypatch.setattr(importance, "HIGHEST", highest)
         said: list[str] = []
-        plan = collapsed.prepare(posterior, collapsed.Settings(), fibre, 2, said.append)
+        plan = collapsed.prepare(Task(posterior, fibre, collapsed.Settings()), 2, said.append)
         assert sum("proposal k-hat" in line for line in said) == rounds
         assert not plan.refusal
         assert not plan.local.any()
@@ -287,7 +292,7 @@ def test_walkers_are_asked_when_importance_sampling_fails(monkeypatch: pytest.Mo
     monkeypatch.setattr(quality, "ACCEPTANCE_LIMIT", 1.1)
     said: list[str] = []
     posterior, settings = Posterior(quick_problem()), collapsed.Settings()
-    plan = collapsed.prepare(posterior, settings, sampling_fibre(quick_problem())[0], 2, said.append)
+    plan = collapsed.prepare(Task(posterior, Study(quick_problem()).coarsest_fibre[0], settings), 2, said.append)
     assert sum(line.startswith("256 walkers: proposal k-hat") for line in said) >= walkers.LEAST_ROUNDS
     assert plan.local.any()
     assert not plan.refusal

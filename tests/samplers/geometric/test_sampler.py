@@ -30,9 +30,10 @@ from equifinal.samplers.geometric import loops as kernel
 from equifinal.samplers.geometric import rattle
 from equifinal.samplers.geometric import sampler as geometric
 from equifinal.samplers.geometric.scaled_fibre import equipment, ground
+from equifinal.samplers.protocol import Task
 from equifinal.samplers.running import run as running
-from equifinal.samplers.running.parcel import Parcel
 from equifinal.samplers.running.run import RunSettings, run
+from equifinal.samplers.running.sent_once import SentOnce
 from equifinal.samplers.searching.climbing import search
 from equifinal.studies.sample import sample
 from tests.samplers.running.test_run import assert_same, stop_after
@@ -306,12 +307,12 @@ def test_nothing_adapts_after_warmup() -> None:
     settings = geometric.Settings()
     rngs = [np.random.default_rng(i) for i in range(3)]
     start = posterior.to_coordinates(posterior.sample_prior(np.random.default_rng(0), 3))
-    state = geometric.init(posterior, start, settings, fibre)
+    state = geometric.begin(Task(posterior, fibre, settings), start).state
     for iteration in range(300):
-        state, _ = geometric.step(posterior, state, rngs, settings, iteration, 300, fibre)
+        state, _ = geometric.step(Task(posterior, fibre, settings, 300), state, rngs, iteration)
     frozen = state
     for iteration in range(300, 350):
-        state, _ = geometric.step(posterior, state, rngs, settings, iteration, 300, fibre)
+        state, _ = geometric.step(Task(posterior, fibre, settings, 300), state, rngs, iteration)
     for name in geometric.State._fields[3:]:
         np.testing.assert_array_equal(getattr(state, name), getattr(frozen, name))
     assert not np.array_equal(state.position, frozen.position)
@@ -338,9 +339,9 @@ def test_the_first_transitions_are_like_those_that_warmup_finds() -> None:
     settings = geometric.Settings()
     rngs = [np.random.default_rng(i) for i in range(4)]
     start = np.stack([search(posterior, rng).position for rng in rngs])
-    first = state = geometric.init(posterior, start, settings, fibre)
+    first = state = geometric.begin(Task(posterior, fibre, settings), start).state
     for iteration in range(2000):
-        state, _ = geometric.step(posterior, state, rngs, settings, iteration, 2000, fibre)
+        state, _ = geometric.step(Task(posterior, fibre, settings, 2000), state, rngs, iteration)
     widths = [np.sqrt(np.diagonal(s.factor @ s.factor.transpose(0, 2, 1), axis1=1, axis2=2)) for s in (first, state)]
     assert (np.abs(np.log(widths[0] / widths[1])) < np.log(2)).all()
     assert (np.abs(first.log_tangent - state.log_tangent) < np.log(3)).all()
@@ -383,8 +384,8 @@ def test_a_fibre_of_another_problem_is_refused() -> None:
         run(decay(), SETTINGS)
 
 
-def test_a_parcel_is_opened_once() -> None:
-    packed = pickle.dumps(Parcel(scaled()[1]))
+def test_what_is_sent_is_made_once() -> None:
+    packed = pickle.dumps(SentOnce(scaled()[1]))
     first, second = pickle.loads(packed), pickle.loads(packed)
     assert first.content is second.content
     assert repr(first.content) == repr(scaled()[1])

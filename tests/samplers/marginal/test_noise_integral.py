@@ -14,12 +14,14 @@ import pytest
 from scipy import integrate, stats
 
 from equifinal.fibre import Fibre
-from equifinal.fibre.of_problem import fibre_of, sampling_fibre
+from equifinal.fibre.of_problem import fibre_of
 from equifinal.formats.toml import loads
 from equifinal.posterior.posterior import Posterior
+from equifinal.posterior.study import Study
 from equifinal.samplers.collapsed import sampler as collapsed
 from equifinal.samplers.marginal import noise_integral as scatter
 from equifinal.samplers.marginal.noise_integral import Scatter, apart, fitted, student_4
+from equifinal.samplers.protocol import Task
 from equifinal.samplers.running import run as running
 from equifinal.samplers.running.run import RunSettings, run
 from equifinal.samplers.searching.climbing import laplace
@@ -182,7 +184,7 @@ def test_which_parameters() -> None:
 def test_each_experiment_may_have_its_own() -> None:
     problem = loads(EXPERIMENTS)
     assert set(Posterior(problem).noise_only) == {"s", "v"}
-    plan = collapsed.prepare(Posterior(problem), collapsed.Settings(), sampling_fibre(problem)[0], 1)
+    plan = collapsed.prepare(Task(Posterior(problem), Study(problem).coarsest_fibre[0], collapsed.Settings()), 1)
     assert set(plan.scatter.parameters) == {"s", "v"}
     assert plan.scatter._pairs.shape == (0, 2)  # no observation has both
     assert plan.mixture.centre.shape[1] == 2
@@ -196,7 +198,7 @@ def test_what_is_too_noisy_is_left_among_the_combinations(monkeypatch: pytest.Mo
     for good, held in ((0.02, ("s",)), (0.0, ())):
         assert fitted(posterior, ("s",), u, np.array([0.3]), found, theta, good, rng).parameters == held
     monkeypatch.setattr(scatter, "POINTS", ())
-    plan = collapsed.prepare(posterior, collapsed.Settings(), sampling_fibre(posterior.problem)[0], 1)
+    plan = collapsed.prepare(Task(posterior, Study(posterior.problem).coarsest_fibre[0], collapsed.Settings()), 1)
     assert plan.scatter.parameters == ()
     assert plan.mixture.centre.shape[1] == 3
 
@@ -231,8 +233,8 @@ def test_many_parameters_in_groups_of_their_own() -> None:
     {data}
     """
     posterior = Posterior(loads(text))
-    fibre = sampling_fibre(posterior.problem)[0]
-    plan = collapsed.prepare(posterior, collapsed.Settings(), fibre, 1)
+    fibre = Study(posterior.problem).coarsest_fibre[0]
+    plan = collapsed.prepare(Task(posterior, fibre, collapsed.Settings()), 1)
     assert plan.scatter.parameters == tuple(names)
     assert [len(own) for own in plan.scatter.groups] == [1] * 8
     assert plan.scatter.number <= 8
@@ -331,7 +333,7 @@ SETTINGS = RunSettings(sampler="collapsed", chains=3, draws=300, seed=7)
 
 def noisy_run(settings: RunSettings = SETTINGS, **options) -> running.Draws:
     posterior = noisy("relative")
-    return run(posterior, settings, fibre=sampling_fibre(posterior.problem)[0], **options)
+    return run(posterior, settings, fibre=Study(posterior.problem).coarsest_fibre[0], **options)
 
 
 @pytest.fixture(scope="module")

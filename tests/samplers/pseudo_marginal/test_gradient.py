@@ -9,6 +9,7 @@ import pytest
 from scipy import stats
 
 from equifinal.samplers.coordinates.of_combinations import combination_coordinates
+from equifinal.samplers.protocol import Task
 from equifinal.samplers.pseudo_marginal import gradient as gradient_proposal
 from equifinal.samplers.pseudo_marginal import sampler
 from equifinal.samplers.pseudo_marginal.gradient import aim
@@ -134,11 +135,13 @@ def test_the_proposal_belongs_to_the_state() -> None:
     assert sampler.Settings(proposal="gradient", target=0.6).target == 0.6
     posterior, fibre = scaled()
     settings = sampler.Settings(aux=4, proposal="gradient")
-    state = sampler.init(posterior, posterior.to_coordinates(np.array([[0.6, 1.0, 2.0]] * 3)), settings, fibre)
+    state = sampler.begin(
+        Task(posterior, fibre, settings), posterior.to_coordinates(np.array([[0.6, 1.0, 2.0]] * 3))
+    ).state
     rngs = [np.random.default_rng(i) for i in range(3)]
     for iteration in range(120):
         before = state
-        state, info = sampler.step(posterior, state, rngs, settings, iteration, 60, fibre)
+        state, info = sampler.step(Task(posterior, fibre, settings, 60), state, rngs, iteration)
         stay = ~info.accepted
         for name in ("h", "slope", "factor", "log_likelihood"):
             np.testing.assert_array_equal(getattr(state, name)[stay], getattr(before, name)[stay])

@@ -22,6 +22,7 @@ from equifinal.posterior.posterior import Posterior
 from equifinal.results.diagnostics import advise, moves_in_words
 from equifinal.samplers.points.estimator import Estimate
 from equifinal.samplers.points.law import Moments, PriorLaw
+from equifinal.samplers.protocol import Task
 from equifinal.samplers.pseudo_marginal import sampler
 from equifinal.samplers.running import run as running
 from equifinal.samplers.running.run import RunSettings, run
@@ -140,10 +141,10 @@ def test_charts_with_different_numbers_of_roots() -> None:
 
     def chain(rows: list[int]) -> list[np.ndarray]:
         start = known.to_coordinates(known.sample_prior(np.random.default_rng(0), 4))[rows]
-        state = sampler.init(known, start, settings, known.fibre)
+        state = sampler.begin(Task(known, known.fibre, settings), start).state
         rngs, found = [np.random.default_rng(i) for i in rows], []
         for iteration in range(60):
-            state, _ = sampler.step(known, state, rngs, settings, iteration, 30, known.fibre)
+            state, _ = sampler.step(Task(known, known.fibre, settings, 30), state, rngs, iteration)
             found.append(state.position)
         assert state.theta.shape[1] == state.log_weight.shape[1]
         return found
@@ -154,12 +155,15 @@ def test_charts_with_different_numbers_of_roots() -> None:
     for i in range(4):
         np.testing.assert_array_equal(np.array(chain([i]))[:, 0], whole[:, i])
     narrow, wide = (
-        sampler.State(*(np.zeros((1, n, 2)) if k == "theta" else np.zeros((1, n)) for k in sampler.State._fields))
+        sampler.State(**dict.fromkeys(sampler.State._fields, np.zeros(1)))._replace(
+            theta=np.zeros((1, n, 2)), log_weight=np.zeros((1, n))
+        )
         for n in (3, 9)
     )
-    alike = sampler.State.alike([narrow, wide])
-    assert [s.theta.shape[1] for s in alike] == [9, 9]
-    assert np.isneginf(alike[0].log_weight[:, 3:]).all()
+    joined = sampler.join([narrow, wide])
+    assert joined.theta.shape == (2, 9, 2)
+    assert np.isneginf(joined.log_weight[0, 3:]).all()
+    assert not joined.log_weight[1].any()
 
 
 # --- early rejection and solves ---
@@ -190,7 +194,7 @@ def test_at_most_one_solve_an_experiment_and_iteration(monkeypatch: pytest.Monke
     posterior, fibre = several()
     settings = sampler.Settings(aux=4)
     start = posterior.to_coordinates(posterior.sample_prior(np.random.default_rng(0), 3))
-    state = sampler.init(posterior, start, settings, fibre)
+    state = sampler.begin(Task(posterior, fibre, settings), start).state
     rngs = [np.random.default_rng(i) for i in range(3)]
     calls: list[int] = []
     solve = type(posterior.arms[0]).outputs
@@ -202,7 +206,7 @@ def test_at_most_one_solve_an_experiment_and_iteration(monkeypatch: pytest.Monke
     monkeypatch.setattr(type(posterior.arms[0]), "outputs", counted)
     for iteration in range(80):
         calls.clear()
-        state, info = sampler.step(posterior, state, rngs, settings, iteration, 40, fibre)
+        state, info = sampler.step(Task(posterior, fibre, settings, 40), state, rngs, iteration)
         assert info.solves.sum() == sum(calls)
         assert (info.solves <= 3).all()
         assert len(calls) <= 3
@@ -212,14 +216,14 @@ def test_nothing_adapts_after_warmup_and_points_are_kept() -> None:
     posterior, fibre = scaled()
     settings = sampler.Settings(aux=4)
     start = posterior.to_coordinates(posterior.sample_prior(np.random.default_rng(0), 3))
-    state = sampler.init(posterior, start, settings, fibre)
+    state = sampler.begin(Task(posterior, fibre, settings), start).state
     rngs = [np.random.default_rng(i) for i in range(3)]
     for iteration in range(60):
-        state, _ = sampler.step(posterior, state, rngs, settings, iteration, 60, fibre)
+        state, _ = sampler.step(Task(posterior, fibre, settings, 60), state, rngs, iteration)
     frozen = state
     for iteration in range(60, 120):
         before = state
-        state, info = sampler.step(posterior, state, rngs, settings, iteration, 60, fibre)
+        state, info = sampler.step(Task(posterior, fibre, settings, 60), state, rngs, iteration)
         if iteration > 60:
             stay = ~info.accepted
             for name in ("h", "log_estimate", "theta", "log_weight", "log_likelihood"):

@@ -6,6 +6,7 @@ from scipy import stats
 
 from equifinal.errors import DataError
 from equifinal.posterior.posterior import Evaluation, Posterior
+from equifinal.samplers.protocol import Task
 from equifinal.samplers.random_walk import sampler as random_walk
 from tests.support.problems import decay, decay_log_likelihood
 
@@ -43,10 +44,10 @@ def run_from_the_exact_law(n: int, steps: int, scale: float, break_it: bool = Fa
     posterior = WithoutJacobian(decay().problem) if break_it else decay()
     draws, marginals = exact_draws(n, rng)
     settings = random_walk.Settings(covariance=scale)
-    state = random_walk.init(posterior, posterior.to_coordinates(draws), settings)
+    state = random_walk.begin(Task(posterior, None, settings), posterior.to_coordinates(draws)).state
     rngs = [np.random.default_rng(child) for child in np.random.SeedSequence(11).spawn(n)]
     for iteration in range(steps):
-        state, _ = random_walk.step(posterior, state, rngs, settings, iteration, warmup=0)
+        state, _ = random_walk.step(Task(posterior, None, settings, 0), state, rngs, iteration)
     theta = posterior.to_theta(state.position)
     return [stats.kstest(theta[:, j], marginal).pvalue for j, marginal in enumerate(marginals)]
 
@@ -65,12 +66,12 @@ def test_nothing_adapts_after_warmup() -> None:
     settings = random_walk.Settings()
     rngs = [np.random.default_rng(i) for i in range(3)]
     start = posterior.to_coordinates(posterior.sample_prior(np.random.default_rng(0), 3))
-    state = random_walk.init(posterior, start, settings)
+    state = random_walk.begin(Task(posterior, None, settings), start).state
     for iteration in range(300):
-        state, _ = random_walk.step(posterior, state, rngs, settings, iteration, warmup=300)
+        state, _ = random_walk.step(Task(posterior, None, settings, 300), state, rngs, iteration)
     frozen = state
     for iteration in range(300, 400):
-        state, _ = random_walk.step(posterior, state, rngs, settings, iteration, warmup=300)
+        state, _ = random_walk.step(Task(posterior, None, settings, 300), state, rngs, iteration)
     for name in ("factor", "log_scale", "mean", "covariance"):
         np.testing.assert_array_equal(getattr(state, name), getattr(frozen, name))
 
@@ -80,10 +81,10 @@ def test_warmup_reaches_its_target() -> None:
     settings = random_walk.Settings(target=0.3)
     rngs = [np.random.default_rng(i) for i in range(8)]
     start = posterior.to_coordinates(posterior.sample_prior(np.random.default_rng(0), 8))
-    state = random_walk.init(posterior, start, settings)
+    state = random_walk.begin(Task(posterior, None, settings), start).state
     accepted = []
     for iteration in range(3000):
-        state, info = random_walk.step(posterior, state, rngs, settings, iteration, warmup=2000)
+        state, info = random_walk.step(Task(posterior, None, settings, 2000), state, rngs, iteration)
         if iteration >= 2000:
             accepted.append(info.accepted)
     assert 0.2 < np.mean(accepted) < 0.4

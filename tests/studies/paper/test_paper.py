@@ -17,7 +17,11 @@ from equifinal.formats.toml import load
 from equifinal.posterior.posterior import Posterior
 from equifinal.report.paper import figures
 from equifinal.report.paper.folder import study
+from equifinal.samplers.protocol import NoPlan, Task
+from equifinal.samplers.random_walk import sampler as random_walk
 from equifinal.samplers.running.run import RunSettings, run
+from equifinal.samplers.running.segment import Work, advance
+from equifinal.samplers.running.sent_once import SentOnce
 from equifinal.studies.paper import hiv_reference, runs, si_reference
 from equifinal.studies.paper.cases import METHODS, case_study
 from equifinal.studies.paper.marginal import Marginal
@@ -75,9 +79,9 @@ def test_a_run_from_a_given_start_is_the_usual_one() -> None:
     usual = run(posterior, settings)
     rng = runs.spawn_generators(4, 1)[0]
     start = runs.prior_start(posterior, rng).position
-    sampler = runs.sampler_module("random-walk")
-    state = sampler.init(posterior, start[None], settings.sampler_settings(), None)
-    part = runs.advance(posterior, settings, state, [rng], 0, 400, runs.Parcel(None))
+    task = Task(posterior, None, settings.sampler_settings(), settings.warmup)
+    work = SentOnce(Work("random-walk", task, NoPlan(), 1))
+    part = advance(work, random_walk.begin(task, start[None]).state, [rng], 0, 400)
     np.testing.assert_array_equal(posterior.to_theta(part.chunk.position[0]), usual.theta[0])
     theta, tally, _ = runs.run_from(posterior, settings, None, start)
     assert theta.shape == usual.theta.shape

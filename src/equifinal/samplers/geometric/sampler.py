@@ -42,7 +42,7 @@ from equifinal.samplers.geometric import loops, rattle
 from equifinal.samplers.geometric.loops import Transition, Weights
 from equifinal.samplers.geometric.scaled_fibre import equipment, ground
 from equifinal.samplers.geometric.settings import Settings
-from equifinal.samplers.protocol import Info, NoPlan, Task, concatenated, no_findings, no_plan, steps_in_a_block
+from equifinal.samplers.protocol import Info, NoPlan, Start, Task, concatenated, no_findings, no_plan, steps_in_a_block
 from equifinal.samplers.searching.climbing import search
 from equifinal.samplers.searching.first_covariance import first_covariance
 from equifinal.samplers.searching.starts import starting
@@ -96,7 +96,7 @@ def _steps(state: State, settings: Settings) -> tuple[Array, NDArray[np.int64]]:
     return eps, np.full(len(eps), settings.steps, np.int64)
 
 
-def begin(task: Task, positions: Array) -> State:
+def begin(task: Task, positions: Array) -> Start:
     """Put chains at the given positions, with a first guess of the transitions from where they are."""
     posterior, settings, fibre = task.posterior, task.settings, task.own_fibre
     if fibre.dimension == 0:
@@ -124,11 +124,12 @@ def begin(task: Task, positions: Array) -> State:
         covariance=np.tile(widest**2, (chains, 1, 1)),
     )
     if settings.transition == "paper" or q == 0:
-        return state
+        return Start(state, found.solves, found.failures)
     covariance = first_covariance(posterior, positions, fibre)[:, :q, :q]
     state = state._replace(covariance=covariance, factor=np.stack([factorised(s, widest) for s in covariance]))
     values, sizes = _locate(state, settings, fibre)
-    return state._replace(mean=values, log_tangent=np.where(np.isfinite(sizes), sizes, 0.0))
+    state = state._replace(mean=values, log_tangent=np.where(np.isfinite(sizes), sizes, 0.0))
+    return Start(state, found.solves + len(posterior.arms), found.failures)
 
 
 def _locate(state: State, settings: Settings, fibre: Fibre) -> tuple[Array, Array]:

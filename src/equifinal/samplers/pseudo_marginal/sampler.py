@@ -41,7 +41,7 @@ from equifinal.samplers.adaptation import FACTOR_EVERY, factorised, propose, upd
 from equifinal.samplers.coordinates.of_combinations import combination_coordinates
 from equifinal.samplers.points.estimator import Estimate, Estimator, EstimatorByC, choose, padded
 from equifinal.samplers.points.law import Moments
-from equifinal.samplers.protocol import Info, Kept, NoPlan, Task, concatenated, no_plan, steps_in_a_block
+from equifinal.samplers.protocol import Info, Kept, NoPlan, Start, Task, concatenated, no_plan, steps_in_a_block
 from equifinal.samplers.pseudo_marginal import gradient as gradient_proposal
 from equifinal.samplers.pseudo_marginal.gradient import Aim, aim
 from equifinal.samplers.pseudo_marginal.settings import Settings
@@ -114,7 +114,7 @@ def join(states: Sequence[State]) -> State:
     return concatenated([state.with_roots(number) for state in states])
 
 
-def begin(task: Task, positions: Array) -> State:
+def begin(task: Task, positions: Array) -> Start:
     """Put chains at the given positions, with a first guess of the proposal from where they are."""
     posterior, settings, fibre = task.posterior, task.settings, task.own_fibre
     found = posterior.evaluate(positions)
@@ -123,12 +123,14 @@ def begin(task: Task, positions: Array) -> State:
     theta = fibre.to_theta(positions)
     h = coordinates.forward(fibre.xi(theta))
     covariance = first_covariance(posterior, positions, fibre)
+    solves, failures = found.solves + len(posterior.arms), found.failures
     likelihood, slope, log_scale = found.log_likelihood, np.empty((chains, 0)), math.log(2.38 / math.sqrt(max(q, 1)))
     factor = np.stack([factorised(s[:q, :q], np.diag(coordinates.spread)) for s in covariance])
     if settings.proposal == "gradient":
         here = aim(posterior, fibre, theta)
         likelihood = np.where(np.isfinite(here.log_likelihood), here.log_likelihood, likelihood)
         slope, factor, log_scale = here.slope, here.factor, 0.0
+        solves, failures = solves + here.solves, failures + here.failures
     state = State(
         position=np.array(positions),
         log_prior=found.log_prior,
@@ -143,7 +145,8 @@ def begin(task: Task, positions: Array) -> State:
         mean=np.concatenate([h, positions], axis=1),
         covariance=covariance,
     )
-    return _surround(state, [np.random.default_rng(0) for _ in positions], settings, fibre)
+    state = _surround(state, [np.random.default_rng(0) for _ in positions], settings, fibre)
+    return Start(state, solves, failures)
 
 
 def _surround(state: State, rngs: Sequence[np.random.Generator], settings: Settings, fibre: Fibre) -> State:

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from equifinal.samplers import root_swap
 from equifinal.samplers.adaptation import FACTOR_EVERY, factorised, propose, update_moments
-from equifinal.samplers.protocol import Info, NoPlan, Task, concatenated, no_findings, no_plan, steps_in_a_block
+from equifinal.samplers.protocol import Info, NoPlan, Start, Task, concatenated, no_findings, no_plan, steps_in_a_block
 from equifinal.samplers.random_walk.settings import Settings
 from equifinal.samplers.searching.climbing import prior_start
 from equifinal.samplers.searching.starts import starting
@@ -54,7 +54,7 @@ examine = no_findings
 join = concatenated
 
 
-def begin(task: Task, positions: Array) -> State:
+def begin(task: Task, positions: Array) -> Start:
     """Put chains at the given positions, with a first guess of the proposal from the prior."""
     posterior = task.posterior
     found = posterior.evaluate(positions)
@@ -63,7 +63,7 @@ def begin(task: Task, positions: Array) -> State:
     spread = np.std(posterior.to_coordinates(posterior.sample_prior(np.random.default_rng(0), 1000)), axis=0)
     spread = np.where(np.isfinite(spread) & (spread > 0), spread, 1.0)
     factor = np.diag(spread) if fixed is None else fixed
-    return State(
+    state = State(
         position=np.array(positions),
         log_prior=found.log_prior,
         log_likelihood=found.log_likelihood,
@@ -72,6 +72,7 @@ def begin(task: Task, positions: Array) -> State:
         mean=np.array(positions),
         covariance=np.tile(np.diag(spread**2), (chains, 1, 1)),
     )
+    return Start(state, found.solves, found.failures)
 
 
 def step(task: Task, state: State, rngs: Sequence[np.random.Generator], iteration: int) -> tuple[State, Info]:

@@ -13,7 +13,7 @@ from equifinal.samplers.protocol import Start, Task
 from equifinal.samplers.searching import climbing
 
 Find = Callable[[Posterior, np.random.Generator], climbing.Start]
-Begin = Callable[[Task, NDArray[np.float64]], Any]
+Begin = Callable[[Task, NDArray[np.float64]], Start]
 
 
 def starting(find: Find, begin: Begin) -> Callable[[Task, Any, Sequence[np.random.Generator]], Start]:
@@ -22,6 +22,7 @@ def starting(find: Find, begin: Begin) -> Callable[[Task, Any, Sequence[np.rando
     def init(task: Task, plan: Any, rngs: Sequence[np.random.Generator]) -> Start:
         starts = [find(task.posterior, rng) for rng in rngs]
         solves, failures = np.array([[start.solves, start.failures] for start in starts], np.int64).T
-        return Start(begin(task, np.stack([start.position for start in starts])), solves, failures)
+        begun = begin(task, np.stack([start.position for start in starts]))
+        return Start(begun.state, begun.solves + solves, begun.failures + failures)
 
     return init

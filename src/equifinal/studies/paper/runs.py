@@ -126,7 +126,7 @@ def run_from(
     sampler: Any = registry.sampler(settings.sampler)
     task = Task(posterior, fibre, settings.sampler_settings(), settings.warmup)
     sent = SentOnce(Work(settings.sampler, task, sampler.Plan(), settings.thin))
-    state = sampler.begin(task, np.tile(start, (settings.chains, 1)))
+    state = sampler.begin(task, np.tile(start, (settings.chains, 1))).state
     first = advance(sent, state, spawn_generators(settings.seed, settings.chains), 0, settings.warmup)
     state, rngs, tally, chunks = first.state, first.rngs, first.tally, [first.chunk]
     began = time.perf_counter()
