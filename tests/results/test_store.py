@@ -12,12 +12,13 @@ from equifinal.errors import DataError, SamplingError
 from equifinal.formats.toml import loads
 from equifinal.results import store as result
 from equifinal.results.diagnostics import advise, summarise, summary_row
+from equifinal.studies.sample import run_settings, sample
 from tests.support.problems import DECAY, decay, quick_problem
 
 
 @pytest.fixture(scope="module")
 def data() -> arviz.InferenceData:
-    return result.sample(quick_problem(), chains=4, warmup=500, draws=600, seed=2, progress=False)
+    return sample(quick_problem(), chains=4, warmup=500, draws=600, seed=2, progress=False)
 
 
 def test_groups_and_values(data: arviz.InferenceData) -> None:
@@ -74,12 +75,12 @@ def test_files_that_cannot_be_written_or_read(data: arviz.InferenceData, tmp_pat
 
 def test_settings_come_from_the_file_unless_given() -> None:
     problem = loads(DECAY + "[sampling]\ndraws = 30\nchains = 2\n")
-    assert result.run_settings(problem, {"chains": 3, "draws": None}).draws == 30
-    assert result.run_settings(problem, {"chains": 3}).chains == 3
+    assert run_settings(problem, {"chains": 3, "draws": None}).draws == 30
+    assert run_settings(problem, {"chains": 3}).chains == 3
     with pytest.raises(DataError, match="did you mean 'draws'"):
-        result.run_settings(problem, {"drawz": 3})
+        run_settings(problem, {"drawz": 3})
     with pytest.raises(DataError, match="options must be a table"):
-        result.run_settings(loads(DECAY + "[sampling]\noptions = 3\n"), {})
+        run_settings(loads(DECAY + "[sampling]\noptions = 3\n"), {})
 
 
 def test_experiments_are_told_apart() -> None:
@@ -87,7 +88,7 @@ def test_experiments_are_told_apart() -> None:
         "[[experiment]]\nname = 'one'\ndata = { time = [0, 1], y = [1.9, 1.1] }\n"
         "[[experiment]]\nname = 'two'\ndata = { time = [0.5], y = [1.6] }\n"
     )
-    data = result.sample(loads(text), chains=1, warmup=10, draws=20, progress=False)
+    data = sample(loads(text), chains=1, warmup=10, draws=20, progress=False)
     assert set(data.observed_data.data_vars) == {"y [one]", "y [two]"}
     assert set(data.log_likelihood.data_vars) == {"y [one]", "y [two]"}
 
@@ -96,13 +97,13 @@ def test_a_slash_in_a_name_does_not_spoil_the_file(tmp_path: Path) -> None:
     text = DECAY.split("[data]")[0] + "".join(
         f"[[experiment]]\nname = '{dose} mg/kg'\ndata = {{ time = [1], y = [1] }}\n" for dose in (1, 2)
     )
-    data = result.sample(loads(text), chains=1, warmup=10, draws=20, progress=False)
+    data = sample(loads(text), chains=1, warmup=10, draws=20, progress=False)
     again = result.load(result.save(data, tmp_path / "r.nc"))
     assert set(again.observed_data.data_vars) == {"y [1 mg per kg]", "y [2 mg per kg]"}
 
 
 def test_a_constant_quantity_is_not_stuck() -> None:
-    data = result.sample(loads(DECAY.replace("0.693147/k", "7")), chains=4, warmup=500, draws=3000, progress=False)
+    data = sample(loads(DECAY.replace("0.693147/k", "7")), chains=4, warmup=500, draws=3000, progress=False)
     assert not any("never moved" in line for line in advise(data))
 
 
@@ -111,7 +112,7 @@ def test_a_run_stopped_in_warmup_has_no_result() -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(SamplingError, match="during warm-up"):
-        result.sample(quick_problem(), chains=1, warmup=10_000, draws=20, progress=stop)
+        sample(quick_problem(), chains=1, warmup=10_000, draws=20, progress=stop)
 
 
 # --- diagnostics ---

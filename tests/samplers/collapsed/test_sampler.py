@@ -227,12 +227,12 @@ def test_identifiable_models_are_sampled_as_they_are() -> None:
 
 def test_an_analysis_that_does_not_end_is_no_obstacle(monkeypatch: pytest.MonkeyPatch) -> None:
     from equifinal.errors import IdentifiabilityError
-    from equifinal.fibre import of_problem as problem_fibre
+    from equifinal.posterior import study
 
     def fails(*_, **__):
         raise IdentifiabilityError("the analysis did not find all identifiable combinations")
 
-    monkeypatch.setattr(problem_fibre, "fibre_of", fails)
+    monkeypatch.setattr(study, "fibre_of", fails)
     fibre, note = Study(quick_problem()).coarsest_fibre
     assert fibre.dimension == 0
     assert "sampled as they are" in note

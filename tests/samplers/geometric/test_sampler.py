@@ -30,6 +30,7 @@ from equifinal.samplers.geometric import loops as kernel
 from equifinal.samplers.geometric import rattle
 from equifinal.samplers.geometric import sampler as geometric
 from equifinal.samplers.geometric.scaled_fibre import equipment, ground
+from equifinal.samplers.geometric.settings import PAPER
 from equifinal.samplers.protocol import Task
 from equifinal.samplers.running import run as running
 from equifinal.samplers.running.run import RunSettings, run
@@ -297,7 +298,7 @@ def test_a_run_is_taken_up_where_it_stopped(
 
 def test_composite_and_paper_options_run() -> None:
     posterior, fibre = scaled()
-    for options in ({"kernel": "composite"}, dict(geometric.PAPER), {"force": True, "steps": 3}):
+    for options in ({"kernel": "composite"}, dict(PAPER), {"force": True, "steps": 3}):
         settings = RunSettings(sampler="geometric", chains=2, warmup=50, draws=50, options=options)
         assert np.isfinite(run(posterior, settings, fibre=fibre).theta).all()
 

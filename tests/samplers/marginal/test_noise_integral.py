@@ -184,9 +184,11 @@ def test_which_parameters() -> None:
 def test_each_experiment_may_have_its_own() -> None:
     problem = loads(EXPERIMENTS)
     assert set(Posterior(problem).noise_only) == {"s", "v"}
-    plan = collapsed.prepare(Task(Posterior(problem), Study(problem).coarsest_fibre[0], collapsed.Settings()), 1)
-    assert set(plan.scatter.parameters) == {"s", "v"}
-    assert plan.scatter._pairs.shape == (0, 2)  # no observation has both
+    study = Study(problem)
+    plan = collapsed.prepare(Task(study.posterior, study.coarsest_fibre[0], collapsed.Settings()), 1)
+    integral = plan.noise_integral(study.posterior)
+    assert set(integral.parameters) == {"s", "v"}
+    assert integral._pairs.shape == (0, 2)  # no observation has both
     assert plan.mixture.centre.shape[1] == 2
 
 
@@ -199,7 +201,7 @@ def test_what_is_too_noisy_is_left_among_the_combinations(monkeypatch: pytest.Mo
         assert fitted(posterior, ("s",), u, np.array([0.3]), found, theta, good, rng).parameters == held
     monkeypatch.setattr(scatter, "POINTS", ())
     plan = collapsed.prepare(Task(posterior, Study(posterior.problem).coarsest_fibre[0], collapsed.Settings()), 1)
-    assert plan.scatter.parameters == ()
+    assert plan.noise_integral(posterior).parameters == ()
     assert plan.mixture.centre.shape[1] == 3
 
 
@@ -235,9 +237,10 @@ def test_many_parameters_in_groups_of_their_own() -> None:
     posterior = Posterior(loads(text))
     fibre = Study(posterior.problem).coarsest_fibre[0]
     plan = collapsed.prepare(Task(posterior, fibre, collapsed.Settings()), 1)
-    assert plan.scatter.parameters == tuple(names)
-    assert [len(own) for own in plan.scatter.groups] == [1] * 8
-    assert plan.scatter.number <= 8
+    integral = plan.noise_integral(posterior)
+    assert integral.parameters == tuple(names)
+    assert [len(own) for own in integral.groups] == [1] * 8
+    assert integral.number <= 8
     made = run(posterior, RunSettings(sampler="collapsed", draws=500, seed=1), fibre=fibre, plan=plan)
     assert min(float(arviz.ess(made.theta[:, :, j])) for j in range(10)) > 1000
     again = posterior.log_likelihood(made.theta.reshape(-1, 10)).values

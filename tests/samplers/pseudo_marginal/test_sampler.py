@@ -24,6 +24,7 @@ from equifinal.samplers.points.estimator import Estimate
 from equifinal.samplers.points.law import Moments, PriorLaw
 from equifinal.samplers.protocol import Task
 from equifinal.samplers.pseudo_marginal import sampler
+from equifinal.samplers.pseudo_marginal.settings import PAPER
 from equifinal.samplers.running import run as running
 from equifinal.samplers.running.run import RunSettings, run
 from equifinal.studies.sample import run_settings, sample
@@ -294,7 +295,7 @@ def test_options_that_only_the_fibre_can_refuse() -> None:
 @pytest.mark.parametrize(
     "options",
     [
-        dict(sampler.PAPER) | {"aux": 16},
+        dict(PAPER) | {"aux": 16},
         {"aux": 1},
         {"aux": 1, "points": "iid", "law": "prior"},
         {"aux": np.int64(4), "partition": ["gamma"]},

@@ -159,7 +159,7 @@ def test_acceptance_of_an_interrupted_thinned_run(monkeypatch: pytest.MonkeyPatc
 KILLED = """
 import sys
 from equifinal.samplers.running import run as running
-from tests.problems import decay
+from tests.support.problems import decay
 running.CHECKPOINT_SECONDS = 0.0
 running.SEGMENT_SECONDS = 0.01
 settings = running.RunSettings(chains=3, warmup=2000, draws=4000, seed=3)

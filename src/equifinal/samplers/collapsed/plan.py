@@ -56,11 +56,10 @@ class Plan(NamedTuple):
     solves: int
     failures: int
 
-    def target(self, posterior: Posterior, fibre: Fibre, tool: Tool) -> Target:
-        """Make the density that chains sample."""
-        held = tuple(name for name, there in zip(fibre.names, self.held, strict=True) if there)
-        integral = Scatter(posterior, held, self.noise_start, self.noise_scale, self.noise_points)
-        return Target(posterior, fibre, tool, integral)
+    def noise_integral(self, posterior: Posterior) -> Scatter:
+        """Give the integral over noise parameters."""
+        held = tuple(name for name, there in zip(posterior.parameters, self.held, strict=True) if there)
+        return Scatter(posterior, held, self.noise_start, self.noise_scale, self.noise_points)
 
     @property
     def refusal(self) -> str:

@@ -68,7 +68,8 @@ def _tool(fibre: Fibre, settings: Settings, number: int) -> Tool:
 def target_of(task: Task, plan: Plan) -> Target:
     """Make the density that chains sample."""
     fibre = task.own_fibre
-    return plan.target(task.posterior, fibre, _tool(fibre, task.settings, plan.number))
+    tool = _tool(fibre, task.settings, plan.number)
+    return Target(task.posterior, fibre, tool, plan.noise_integral(task.posterior))
 
 
 def init(task: Task, plan: Plan, rngs: Sequence[np.random.Generator]) -> Start:
