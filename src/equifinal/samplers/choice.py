@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -13,7 +13,9 @@ from equifinal.fibre import Fibre
 from equifinal.posterior.posterior import Posterior
 from equifinal.samplers.collapsed import sampler as collapsed
 from equifinal.samplers.collapsed.plan import TOO_NOISY, Plan
-from equifinal.samplers.running.settings import RunSettings
+
+if TYPE_CHECKING:
+    from equifinal.samplers.running.settings import RunSettings
 
 Settings = collapsed.Settings
 WARMUP = None  # it depends on what is chosen
