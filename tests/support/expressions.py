@@ -5,15 +5,16 @@ from __future__ import annotations
 import sympy
 from hypothesis import strategies as st
 
-from equifinal.language.expression import evaluate
+from equifinal.language.expression import evaluate, names
 from equifinal.language.parser import parse_expression
 
 NAMES = ("a", "b", "c")
 
 
 def as_sympy(text: str) -> sympy.Expr:
-    symbols = {name: sympy.Symbol(name) for name in NAMES}
-    return evaluate(parse_expression(text), symbols, lambda v: sympy.Rational(v.numerator, v.denominator))
+    tree = parse_expression(text)
+    symbols = {name: sympy.Symbol(name) for name in names(tree)}
+    return evaluate(tree, symbols, lambda v: sympy.Rational(v.numerator, v.denominator))
 
 
 def _combined(parts: st.SearchStrategy[str]) -> st.SearchStrategy[str]:

@@ -5,9 +5,15 @@ from __future__ import annotations
 import random
 from fractions import Fraction
 
+import sympy
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from equifinal.algebra.generators.monomials import (
+    rational_nullspace,
     short_lattice_basis,
     short_solutions,
+    weighted_rows,
 )
 from tests.support.modulo import PRIME
 
@@ -29,3 +35,24 @@ def test_short_solutions():
         rows.append(row)
     found = short_solutions(rows, len(true), PRIME)
     assert true in found or [-v for v in true] in found
+
+
+@settings(max_examples=40)
+@given(st.lists(st.lists(st.integers(-4, 4), min_size=4, max_size=4), min_size=1, max_size=3))
+def test_null_spaces_are_those_of_sympy(rows: list[list[int]]) -> None:
+    found = rational_nullspace([[v % PRIME for v in row] for row in rows], 4, PRIME)
+    matrix = sympy.Matrix(rows)
+    assert len(found) == 4 - matrix.rank()
+    for vector in found:
+        exact = sympy.Matrix([sympy.Rational(v.numerator, v.denominator) for v in vector])
+        assert matrix * exact == sympy.zeros(len(rows), 1)
+
+
+def test_entries_that_are_not_simple_leave_a_vector_out() -> None:
+    assert rational_nullspace([[1, 918273645]], 2, PRIME) == []
+    assert rational_nullspace([[1, PRIME - 2]], 2, PRIME) == [[Fraction(2), Fraction(1)]]
+
+
+def test_kernels_are_divided_by_their_point() -> None:
+    (row,) = weighted_rows([[[6, 5, 35]]], [[2, 3, 7]], [0, 2], PRIME)
+    assert row == [3, 5]
