@@ -1,4 +1,4 @@
-r"""What the posteriors of `tests/targets.py` are, by code that shares nothing with the package but the data.
+r"""What the posteriors of `tests/support/targets.py` are, by code that shares nothing with the package but the data.
 
     uv run python benchmarks/references.py [TARGET ...]
 
@@ -12,8 +12,8 @@ what is thrown away, t laws are laid on clusters of all walkers and frozen, and 
 from them. Given these laws replicates know nothing of each other, so that their spread is an honest standard error,
 shares of modes included.
 
-Writes `tests/references.json`: for each parameter mean, sd and quantiles with their errors, those of quantiles as
-errors of the probability to lie below; and the largest change of the log likelihood when steps are halved.
+Writes `tests/support/references.json`: for each parameter mean, sd and quantiles with their errors, those of quantiles
+as errors of the probability to lie below; and the largest change of the log likelihood when steps are halved.
 """
 
 from __future__ import annotations

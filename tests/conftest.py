@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.support.shared_folder import SHARED
+
 settings.register_profile(
     "repeatable", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=False
 )
 settings.load_profile("repeatable")
-
-SHARED = Path(os.environ.get("EQUIFINAL_SHARED", Path(__file__).parents[2] / "shared"))
 
 
 @pytest.fixture

@@ -7,10 +7,9 @@ import pytest
 
 from equifinal.fibre.homotopy import GeneralChart
 from equifinal.identifiability.analysis import analyse
-from tests.identifiability.test_analysis import ENTRIES, SHARED, benchmark
-from tests.support.analysed import analysed
 from tests.support.charts import check_chart, check_outputs, fibre_of
-from tests.support.zoo import ZOO
+from tests.support.collection import ENTRIES, analysed_entry, model_of, needs_collection
+from tests.support.zoo import ZOO, known
 
 # a minute of algebra together, so they count as slow
 LONG = {"sijl_idfuncs_19", "sijl_bench_CGV1990", "sijl_bench_Pivastatin", "sijl_bench_SEAIJRC_Covid_model"}
@@ -52,15 +51,15 @@ def test_the_shared_models_are_all_there():
     assert not ENTRIES or len(CHOSEN) == len(WITH_FIBRE)
 
 
-@pytest.mark.skipif(not ENTRIES, reason=f"{SHARED} is not there (set EQUIFINAL_SHARED)")
+@needs_collection
 @pytest.mark.parametrize(
     "entry",
     [pytest.param(e, marks=[pytest.mark.slow] if e["name"] in LONG else []) for e in CHOSEN],
     ids=lambda entry: entry["name"],
 )
 def test_shared_models(entry):
-    model = benchmark.model_of(entry)
-    result = analysed(model, time_limit=300 if entry["family"] == "extended" else 60)
+    model = model_of(entry)
+    result = analysed_entry(entry)
     fibre = fibre_of(result)
     assert fibre.chart.kind != "general"
     assert fibre.chart.degree == result.fibre_degree
@@ -71,8 +70,7 @@ def test_shared_models(entry):
 @pytest.mark.parametrize("name", ["HIV, all initial values unknown", "SEIR, I observed", "sum of exponentials"])
 def test_general_solver_on_models_with_a_closed_form(name):
     """The same roots by homotopy."""
-    entry = next(entry for entry in ZOO if entry.name == name)
-    fibre = fibre_of(analyse(entry.model))
+    fibre = fibre_of(analyse(known(name).model))
     closed = fibre.chart
     free = [fibre.names[k] for k in closed.free]
     fibre.chart = GeneralChart(fibre.combinations, free, closed.degree, fibre.bounds, fibre.prior_draws)

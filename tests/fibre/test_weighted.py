@@ -17,9 +17,9 @@ from equifinal.fibre.weighted import OPEN, Weighted, _direct
 from equifinal.formats.toml import load
 from equifinal.identifiability.analysis import analyse
 from equifinal.problem.prior import Prior
-from tests.identifiability.test_analysis import ENTRIES, SHARED, benchmark, known
-from tests.support.analysed import analysed
 from tests.support.charts import fibre_of
+from tests.support.collection import ENTRIES, analysed_entry, needs_collection
+from tests.support.zoo import known
 
 ANY = [
     Prior("lognormal", meanlog=0, sdlog=1),
@@ -152,11 +152,11 @@ def test_zoo(name, priors):
 SHARED_NAMES = ("sijl_idfuncs_42", "sijl_bench_PK1", "sijl_bench_Fujita", "sijl_bench_cLV1_(2o)", "sijl_bench_SLIQR")
 
 
-@pytest.mark.skipif(not ENTRIES, reason=f"{SHARED} is not there (set EQUIFINAL_SHARED)")
+@needs_collection
 @pytest.mark.parametrize("name", SHARED_NAMES)
 def test_shared_models(name):
     entry = next(e for e in ENTRIES if e["name"] == name)
-    check(fibre_of(analysed(benchmark.model_of(entry), time_limit=300 if entry["family"] == "extended" else 60)))
+    check(fibre_of(analysed_entry(entry)))
 
 
 def test_homotopy():

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import os
 import time
-from pathlib import Path
 
 import pytest
 
@@ -19,15 +16,8 @@ from equifinal.language.expression import Number, substitute, to_text
 from equifinal.language.model import Model
 from equifinal.language.parser import parse_expression
 from equifinal.words.identifiability import identifiability_text
-from tests.support.analysed import analysed
-from tests.support.zoo import HIV, ZOO, Known
-
-ROOT = Path(__file__).resolve().parents[2]
-SHARED = Path(os.environ.get("EQUIFINAL_SHARED", ROOT.parent / "shared")) / "identifiability" / "models.json"
-
-
-def known(name: str) -> Known:
-    return next(entry for entry in ZOO if entry.name == name)
+from tests.support.collection import ENTRIES, analysed_entry, judge, model_of, needs_collection
+from tests.support.zoo import HIV, ZOO, known
 
 
 def assert_field(result: Identifiability, model: Model, functions: list[str]) -> None:
@@ -303,33 +293,25 @@ def test_names_in_any_script():
 # --- the shared collection
 # ----------------------------------------------------------------------------------------------
 
-_spec = importlib.util.spec_from_file_location("benchmark_identifiability", ROOT / "benchmarks" / "identifiability.py")
-assert _spec is not None
-assert _spec.loader is not None
-benchmark = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(benchmark)
-
-ENTRIES = json.loads(SHARED.read_text())["models"] if SHARED.exists() else []
 QUICK = [e for e in ENTRIES if e["family"] in ("ic", "core")]
 
 
-@pytest.mark.skipif(not ENTRIES, reason=f"{SHARED} is not there (set EQUIFINAL_SHARED)")
+@needs_collection
 @pytest.mark.parametrize("entry", QUICK, ids=lambda e: e["name"])
 def test_shared_models(entry):
-    model = benchmark.model_of(entry)
-    result = analysed(model, time_limit=60)
-    verdict, reason = benchmark.judge(entry, model, result)
+    model = model_of(entry)
+    result = analysed_entry(entry)
+    verdict, reason = judge(entry, model, result)
     assert verdict == "right", reason
     assert entry["fibre_degree"] in (None, result.fibre_degree)
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not ENTRIES, reason=f"{SHARED} is not there (set EQUIFINAL_SHARED)")
+@needs_collection
 @pytest.mark.parametrize("entry", [e for e in ENTRIES if e["family"] == "extended"], ids=lambda entry: entry["name"])
 def test_shared_models_extended(entry):
-    model = benchmark.model_of(entry)
-    # generous, because this is no test of speed: `benchmarks/identifiability.py` is
-    verdict, reason = benchmark.judge(entry, model, analysed(model, time_limit=300))
+    model = model_of(entry)
+    verdict, reason = judge(entry, model, analysed_entry(entry))
     assert verdict == "right", reason
 
 

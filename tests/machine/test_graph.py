@@ -18,8 +18,7 @@ from equifinal.language.parser import parse_expression
 from equifinal.machine import native
 from equifinal.machine.assembly import assemble
 from equifinal.machine.graph import Graph, Term
-
-NAMES = ("a", "b", "c")
+from tests.support.expressions import NAMES, as_sympy
 
 
 def nodes_of(text: str) -> tuple[Graph, int]:
@@ -35,11 +34,6 @@ def run(graph: Graph, roots: list[int], x: np.ndarray) -> np.ndarray:
     function = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 6)(code.addresses["f"])
     function(x.ctypes.data, 0, 0, 0, 0, out.ctypes.data)
     return out
-
-
-def as_sympy(text: str):
-    symbols = {name: sympy.Symbol(name) for name in NAMES}
-    return evaluate(parse_expression(text), symbols, lambda v: sympy.Rational(v.numerator, v.denominator))
 
 
 @pytest.mark.parametrize(

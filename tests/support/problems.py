@@ -7,6 +7,8 @@ from functools import cache
 import numpy as np
 
 from equifinal.examples import example_path
+from equifinal.fibre import Fibre
+from equifinal.fibre.of_problem import fibre_of
 from equifinal.formats.toml import load, loads
 from equifinal.posterior.posterior import Posterior
 from equifinal.problem.problem import Problem
@@ -44,6 +46,76 @@ name = 'three'
 data = { time = [0, 3], y = [2.1, 0.4] }
 """
 
+SCALED = '''
+[model]
+equations = """
+x' = -k*x
+y = s*x
+x(0) = a
+"""
+outputs = ["y"]
+[parameters]
+k = { prior = "uniform", lower = 0.1, upper = 2 }
+s = { prior = "lognormal", meanlog = 0, sdlog = 1 }
+a = { prior = "gamma", shape = 2, rate = 1 }
+[noise]
+y = { family = "normal", sd = 0.2 }
+[data]
+time = [0, 0.5, 1, 2, 4]
+y = [1.9, 1.6, 1.1, 0.8, 0.1]
+'''
+
+TWO_STAGES = '''
+[model]
+equations = """
+x' = -k*x
+z' = k*x - s*z
+y = b*z
+x(0) = 4
+z(0) = 0
+"""
+outputs = ["y"]
+[parameters]
+k = { prior = "uniform", lower = 0.1, upper = 2 }
+s = { prior = "lognormal", meanlog = 0, sdlog = 1 }
+b = { prior = "lognormal", meanlog = 0, sdlog = 1 }
+[noise]
+y = { family = "normal", sd = 0.2 }
+[data]
+time = [0, 0.5, 1, 2, 4]
+y = [0.1, 0.5, 0.7, 0.7, 0.2]
+'''
+
+# a broad mode at p = -2, and a narrow one at p = 2 of three times its mass that hardly any prior draw is high up on
+HIDDEN = '''
+[model]
+equations = """
+x' = 0
+v' = 0
+y' = 0
+z' = 0
+x(0) = (p + 2)/0.6*(p - 2)^4/((p - 2)^4 + (p + 2)^4)
+v(0) = (p - 2)/0.03*(p + 2)^4/((p - 2)^4 + (p + 2)^4)
+y(0) = (q/0.6*(p - 2)^4 + q/0.03*(p + 2)^4)/((p - 2)^4 + (p + 2)^4)
+z(0) = 3.85*(p - 2)^4/((p - 2)^4 + (p + 2)^4)
+"""
+outputs = ["x", "v", "y", "z"]
+[parameters]
+p = { prior = "uniform", lower = -4, upper = 4 }
+q = { prior = "uniform", lower = -4, upper = 4 }
+[noise]
+x = { family = "normal", sd = 1 }
+v = { family = "normal", sd = 1 }
+y = { family = "normal", sd = 1 }
+z = { family = "normal", sd = 1 }
+[data]
+time = [0]
+x = [0]
+v = [0]
+y = [0]
+z = [0]
+'''
+
 
 @cache
 def decay() -> Posterior:
@@ -66,3 +138,16 @@ def decay_log_likelihood(theta: np.ndarray) -> np.ndarray:
 
 def quick_problem() -> Problem:
     return loads(DECAY, name="decay")
+
+
+@cache
+def scaled() -> tuple[Posterior, Fibre]:
+    """Decay, seen through an unknown scale: only k and s*a can be known."""
+    problem = loads(SCALED, name="scaled")
+    return Posterior(problem), fibre_of(problem)
+
+
+@cache
+def hidden() -> tuple[Posterior, Fibre]:
+    problem = loads(HIDDEN, name="hidden")
+    return Posterior(problem), Fibre(["p", "q"], problem.priors)

@@ -17,7 +17,7 @@ from equifinal.problem.data import Experiment, Observations
 from equifinal.problem.noise import Noise
 from equifinal.problem.prior import Prior
 from equifinal.problem.problem import Problem, SolverSettings
-from tests.conftest import SHARED
+from tests.support.shared_folder import SHARED
 
 FOLDER = SHARED / "petab" / "Sneyd_PNAS2002"
 RECEPTOR = """

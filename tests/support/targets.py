@@ -16,8 +16,8 @@ from equifinal.examples import example_path
 from equifinal.formats.toml import load, loads
 from equifinal.prediction.simulate import simulate
 from equifinal.problem.problem import Problem
-from tests.conftest import SHARED
-from tests.statistical.test_published import CHOLERA, LYNX_HARE
+from tests.support.published import CHOLERA, LYNX_HARE
+from tests.support.shared_folder import SHARED
 
 
 def seir() -> Problem:

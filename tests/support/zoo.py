@@ -318,3 +318,7 @@ ZOO = [
         degree=2,
     ),
 ]
+
+
+def known(name: str) -> Known:
+    return next(entry for entry in ZOO if entry.name == name)

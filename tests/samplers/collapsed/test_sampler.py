@@ -32,10 +32,8 @@ from equifinal.samplers.running.run import RunSettings, run
 from equifinal.samplers.searching import importance, walkers
 from equifinal.samplers.searching.modes import find_modes
 from equifinal.studies.sample import run_settings, sample
-from tests.samplers.geometric.test_sampler import TWO_STAGES, scaled
-from tests.samplers.running.test_run import assert_same, stop_after
-from tests.samplers.searching.test_tempering import hidden
-from tests.support.problems import DECAY, decay_log_likelihood, quick_problem
+from tests.support.problems import DECAY, TWO_STAGES, decay_log_likelihood, hidden, quick_problem, scaled
+from tests.support.running import assert_same_draws, interrupt_after
 
 SETTINGS = RunSettings(sampler="collapsed", chains=3, draws=300, seed=7)
 TWO_MODES = '''
@@ -69,12 +67,12 @@ def plain() -> running.Draws:
 def test_executors_give_the_same_draws(plain: running.Draws, kind: str) -> None:
     pool = ThreadPoolExecutor(2) if kind == "threads" else ProcessPoolExecutor(2, mp_context=get_context("spawn"))
     with pool as executor:
-        assert_same(collapsed_run(executor=executor), plain)
+        assert_same_draws(collapsed_run(executor=executor), plain)
 
 
 def test_the_length_of_segments_does_not_matter(plain: running.Draws, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(running, "SEGMENT_SECONDS", 1e-6)
-    assert_same(collapsed_run(), plain)
+    assert_same_draws(collapsed_run(), plain)
 
 
 def test_a_run_is_taken_up_where_it_stopped(
@@ -82,10 +80,10 @@ def test_a_run_is_taken_up_where_it_stopped(
 ) -> None:
     monkeypatch.setattr(running, "SEGMENT_SECONDS", 1e-6)
     file = tmp_path / "checkpoint.npz"
-    assert collapsed_run(progress=stop_after(4), checkpoint=file).interrupted
+    assert collapsed_run(progress=interrupt_after(4), checkpoint=file).interrupted
     whole = collapsed_run(checkpoint=file)
     assert whole.resumed_at is not None
-    assert_same(whole, plain)
+    assert_same_draws(whole, plain)
     assert whole.findings == plain.findings
 
 

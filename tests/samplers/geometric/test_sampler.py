@@ -7,7 +7,6 @@ import json
 import pickle
 import warnings
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-from functools import cache
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -37,56 +36,9 @@ from equifinal.samplers.running.run import RunSettings, run
 from equifinal.samplers.running.sent_once import SentOnce
 from equifinal.samplers.searching.climbing import search
 from equifinal.studies.sample import sample
-from tests.samplers.running.test_run import assert_same, stop_after
 from tests.support.exact import case
-from tests.support.problems import decay, si
-
-SCALED = '''
-[model]
-equations = """
-x' = -k*x
-y = s*x
-x(0) = a
-"""
-outputs = ["y"]
-[parameters]
-k = { prior = "uniform", lower = 0.1, upper = 2 }
-s = { prior = "lognormal", meanlog = 0, sdlog = 1 }
-a = { prior = "gamma", shape = 2, rate = 1 }
-[noise]
-y = { family = "normal", sd = 0.2 }
-[data]
-time = [0, 0.5, 1, 2, 4]
-y = [1.9, 1.6, 1.1, 0.8, 0.1]
-'''
-
-TWO_STAGES = '''
-[model]
-equations = """
-x' = -k*x
-z' = k*x - s*z
-y = b*z
-x(0) = 4
-z(0) = 0
-"""
-outputs = ["y"]
-[parameters]
-k = { prior = "uniform", lower = 0.1, upper = 2 }
-s = { prior = "lognormal", meanlog = 0, sdlog = 1 }
-b = { prior = "lognormal", meanlog = 0, sdlog = 1 }
-[noise]
-y = { family = "normal", sd = 0.2 }
-[data]
-time = [0, 0.5, 1, 2, 4]
-y = [0.1, 0.5, 0.7, 0.7, 0.2]
-'''
-
-
-@cache
-def scaled() -> tuple[Posterior, Fibre]:
-    """Decay, seen through an unknown scale: only k and s*a can be known."""
-    problem = loads(SCALED, name="scaled")
-    return Posterior(problem), fibre_of(problem)
+from tests.support.problems import TWO_STAGES, decay, scaled, si
+from tests.support.running import assert_same_draws, interrupt_after
 
 
 def mixed_fibre() -> Fibre:
@@ -282,7 +234,7 @@ def test_what_is_counted(plain: running.Draws) -> None:
 def test_executors_give_the_same_draws(plain: running.Draws, kind: str) -> None:
     pool = ThreadPoolExecutor(2) if kind == "threads" else ProcessPoolExecutor(2, mp_context=get_context("spawn"))
     with pool as executor:
-        assert_same(geometric_run(executor=executor), plain)
+        assert_same_draws(geometric_run(executor=executor), plain)
 
 
 def test_a_run_is_taken_up_where_it_stopped(
@@ -290,10 +242,10 @@ def test_a_run_is_taken_up_where_it_stopped(
 ) -> None:
     monkeypatch.setattr(running, "SEGMENT_SECONDS", 1e-2)
     file = tmp_path / "checkpoint.npz"
-    assert geometric_run(progress=stop_after(3), checkpoint=file).interrupted
+    assert geometric_run(progress=interrupt_after(3), checkpoint=file).interrupted
     whole = geometric_run(checkpoint=file)
     assert whole.resumed_at is not None
-    assert_same(whole, plain)
+    assert_same_draws(whole, plain)
 
 
 def test_composite_and_paper_options_run() -> None:

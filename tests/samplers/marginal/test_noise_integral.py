@@ -26,8 +26,8 @@ from equifinal.samplers.running import run as running
 from equifinal.samplers.running.run import RunSettings, run
 from equifinal.samplers.searching.climbing import laplace
 from equifinal.studies.sample import sample
-from tests.samplers.running.test_run import assert_same, stop_after
 from tests.support.problems import DECAY
+from tests.support.running import assert_same_draws, interrupt_after
 
 S = "s = { prior = 'lognormal', meanlog = -1, sdlog = 1 }"
 # noise in a problem file, and priors of its parameters
@@ -346,7 +346,7 @@ def plain() -> running.Draws:
 
 def test_processes_give_the_same_draws(plain: running.Draws) -> None:
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as executor:
-        assert_same(noisy_run(executor=executor), plain)
+        assert_same_draws(noisy_run(executor=executor), plain)
 
 
 def test_a_run_is_taken_up_where_it_stopped(
@@ -354,10 +354,10 @@ def test_a_run_is_taken_up_where_it_stopped(
 ) -> None:
     monkeypatch.setattr(running, "SEGMENT_SECONDS", 1e-6)
     file = tmp_path / "checkpoint.npz"
-    assert noisy_run(progress=stop_after(4), checkpoint=file).interrupted
+    assert noisy_run(progress=interrupt_after(4), checkpoint=file).interrupted
     whole = noisy_run(checkpoint=file)
     assert whole.resumed_at is not None
-    assert_same(whole, plain)
+    assert_same_draws(whole, plain)
     assert whole.findings == plain.findings
 
 

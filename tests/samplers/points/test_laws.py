@@ -20,7 +20,7 @@ from equifinal.samplers.points.law import Drawn, Moments, PriorLaw
 from equifinal.samplers.points.laws import IntervalLaw, NoPoint, UniformLaw, best_law, make_law
 from equifinal.samplers.points.polytope import PolytopeLaw
 from equifinal.studies.sample import sample
-from tests.samplers.geometric.test_sampler import scaled
+from tests.support.problems import scaled
 
 
 def uniform(lower: float, upper: float, coordinate: str | None = None) -> Prior:

@@ -16,10 +16,9 @@ from equifinal.samplers.pseudo_marginal.gradient import aim
 from equifinal.samplers.running import run as running
 from equifinal.samplers.running.run import RunSettings, run
 from equifinal.studies.paper.si_reference import si_data, si_log_likelihood
-from tests.samplers.geometric.test_sampler import scaled
-from tests.samplers.running.test_run import assert_same, stop_after
 from tests.support.exact import case
-from tests.support.problems import si
+from tests.support.problems import scaled, si
+from tests.support.running import assert_same_draws, interrupt_after
 
 NEAR = np.array([[2.5e-4, 0.25, 0.6, 40.0], [2.4e-4, 0.26, 0.5, 38.0]])  # theta of SI, where it fits
 
@@ -122,10 +121,10 @@ def test_a_run_is_taken_up_where_it_stopped(tmp_path: Path, monkeypatch: pytest.
     plain = uphill_run()
     monkeypatch.setattr(running, "SEGMENT_SECONDS", 1e-2)
     file = tmp_path / "checkpoint.npz"
-    assert uphill_run(progress=stop_after(3), checkpoint=file).interrupted
+    assert uphill_run(progress=interrupt_after(3), checkpoint=file).interrupted
     whole = uphill_run(checkpoint=file)
     assert whole.resumed_at is not None
-    assert_same(whole, plain)
+    assert_same_draws(whole, plain)
 
 
 def test_the_proposal_belongs_to_the_state() -> None:

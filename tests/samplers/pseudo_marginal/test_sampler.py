@@ -28,10 +28,9 @@ from equifinal.samplers.pseudo_marginal.settings import PAPER
 from equifinal.samplers.running import run as running
 from equifinal.samplers.running.run import RunSettings, run
 from equifinal.studies.sample import run_settings, sample
-from tests.samplers.geometric.test_sampler import SCALED, TWO_STAGES, scaled
-from tests.samplers.running.test_run import assert_same, stop_after
 from tests.support.exact import case
-from tests.support.problems import ARMS, DECAY, decay, si
+from tests.support.problems import ARMS, DECAY, SCALED, TWO_STAGES, decay, scaled, si
+from tests.support.running import assert_same_draws, interrupt_after
 
 SETTINGS = RunSettings(sampler="pseudo-marginal", chains=3, warmup=120, draws=120, seed=7, options={"aux": 8})
 
@@ -94,7 +93,7 @@ def test_executors_give_the_same_draws(plain: running.Draws, kind: str) -> None:
     pool = ThreadPoolExecutor(2) if kind == "threads" else ProcessPoolExecutor(2, mp_context=get_context("spawn"))
     with pool as executor:
         found = pseudo_marginal_run(executor=executor)
-    assert_same(found, plain)
+    assert_same_draws(found, plain)
     assert found.findings == plain.findings
 
 
@@ -104,10 +103,10 @@ def test_a_run_is_taken_up_where_it_stopped(
 ) -> None:
     monkeypatch.setattr(running, "SEGMENT_SECONDS", 1e-2)
     file = tmp_path / "checkpoint.npz"
-    assert pseudo_marginal_run(progress=stop_after(updates), checkpoint=file).interrupted
+    assert pseudo_marginal_run(progress=interrupt_after(updates), checkpoint=file).interrupted
     whole = pseudo_marginal_run(checkpoint=file)
     assert whole.resumed_at is not None
-    assert_same(whole, plain)
+    assert_same_draws(whole, plain)
     assert whole.findings == plain.findings
 
 
@@ -130,7 +129,7 @@ def test_grouping_changes_nothing_whatever_the_options(made, options: dict) -> N
     posterior, fibre = made()
     together = run(posterior, settings_of(**options), fibre=fibre)
     with ThreadPoolExecutor(1) as executor:
-        assert_same(run(posterior, settings_of(**options), fibre=fibre, executor=executor), together)
+        assert_same_draws(run(posterior, settings_of(**options), fibre=fibre, executor=executor), together)
     assert np.isfinite(together.theta).all()
     assert (together.acceptance > 0).all()
 

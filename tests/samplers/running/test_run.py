@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
@@ -19,6 +18,7 @@ from equifinal.samplers.running import run as running
 from equifinal.samplers.running.run import RunSettings, run
 from equifinal.samplers.searching.climbing import PRIOR_DRAWS
 from tests.support.problems import DECAY, decay
+from tests.support.running import assert_same_draws, interrupt_after
 
 SETTINGS = RunSettings(chains=3, warmup=150, draws=200, seed=7)
 
@@ -26,12 +26,6 @@ SETTINGS = RunSettings(chains=3, warmup=150, draws=200, seed=7)
 @pytest.fixture(scope="module")
 def plain() -> running.Draws:
     return run(decay(), SETTINGS)
-
-
-def assert_same(a: running.Draws, b: running.Draws) -> None:
-    np.testing.assert_array_equal(a.theta, b.theta)
-    for mine, theirs in zip((*a.chunk, *a.tally), (*b.chunk, *b.tally), strict=True):
-        np.testing.assert_array_equal(mine, theirs)
 
 
 def test_shapes_and_counts(plain: running.Draws) -> None:
@@ -55,23 +49,23 @@ def test_a_chain_does_not_depend_on_how_many_there_are(plain: running.Draws) -> 
 
 def test_threads_give_the_same_draws(plain: running.Draws) -> None:
     with ThreadPoolExecutor(2) as executor:
-        assert_same(run(decay(), SETTINGS, executor=executor), plain)
+        assert_same_draws(run(decay(), SETTINGS, executor=executor), plain)
 
 
 def test_spawned_processes_give_the_same_draws(plain: running.Draws) -> None:
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as executor:
-        assert_same(run(decay(), SETTINGS, executor=executor), plain)
+        assert_same_draws(run(decay(), SETTINGS, executor=executor), plain)
 
 
 def test_dask_gives_the_same_draws(plain: running.Draws) -> None:
     distributed = pytest.importorskip("distributed", reason="the optional dependency 'cluster' is not installed")
     with distributed.Client(n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None) as client:
-        assert_same(run(decay(), SETTINGS, executor=client), plain)
+        assert_same_draws(run(decay(), SETTINGS, executor=client), plain)
 
 
 def test_the_length_of_segments_does_not_matter(plain: running.Draws, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(running, "SEGMENT_SECONDS", 1e-5)
-    assert_same(run(decay(), SETTINGS), plain)
+    assert_same_draws(run(decay(), SETTINGS), plain)
 
 
 def test_thinning_keeps_every_so_many() -> None:
@@ -80,36 +74,25 @@ def test_thinning_keeps_every_so_many() -> None:
     np.testing.assert_array_equal(thin.theta, long.theta[:, 2::3])
 
 
-def stop_after(updates: int):
-    seen = []
-
-    def display(update: running.Update) -> None:
-        seen.append(update)
-        if len(seen) == updates:
-            raise KeyboardInterrupt
-
-    return display
-
-
 @pytest.mark.parametrize("updates", [1, 2, 4])
 def test_ctrl_c_keeps_what_was_drawn_and_a_second_run_goes_on(
     plain: running.Draws, tmp_path: Path, updates: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(running, "SEGMENT_SECONDS", 1e-2)
     file = tmp_path / "checkpoint.npz"
-    part = run(decay(), SETTINGS, progress=stop_after(updates), checkpoint=file)
+    part = run(decay(), SETTINGS, progress=interrupt_after(updates), checkpoint=file)
     assert part.interrupted
     kept = part.theta.shape[1]
     assert kept < 200
     np.testing.assert_array_equal(part.theta, plain.theta[:, :kept])
     whole = run(decay(), SETTINGS, checkpoint=file)
     assert whole.resumed_at is not None
-    assert_same(whole, plain)
+    assert_same_draws(whole, plain)
 
 
 def test_a_checkpoint_of_another_run_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "checkpoint.npz"
-    run(decay(), SETTINGS, progress=stop_after(1), checkpoint=file)
+    run(decay(), SETTINGS, progress=interrupt_after(1), checkpoint=file)
     with pytest.raises(SamplingError, match="another model, data, priors, settings or version"):
         run(decay(), RunSettings(chains=3, warmup=150, draws=201, seed=7), checkpoint=file)
     other = Posterior(loads(DECAY.replace("1.9", "1.8")))
@@ -120,7 +103,7 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("damage", [b"", b"not a zip file", None])
 def test_a_damaged_checkpoint_is_an_error_that_says_what_to_do(tmp_path: Path, damage: bytes | None) -> None:
     file = tmp_path / "checkpoint.npz"
-    run(decay(), SETTINGS, progress=stop_after(1), checkpoint=file)
+    run(decay(), SETTINGS, progress=interrupt_after(1), checkpoint=file)
     file.write_bytes(file.read_bytes()[:-200] if damage is None else damage)
     with pytest.raises(SamplingError, match="remove it"):
         run(decay(), SETTINGS, checkpoint=file)
@@ -130,7 +113,7 @@ def test_a_checkpoint_that_cannot_be_written_costs_no_draws(plain: running.Draws
     (tmp_path / "file").write_text("")
     with pytest.warns(UserWarning, match="cannot write the checkpoint"):
         found = run(decay(), SETTINGS, checkpoint=tmp_path / "file" / "checkpoint.npz")
-    assert_same(found, plain)
+    assert_same_draws(found, plain)
 
 
 def test_settings_equal_in_value_are_the_same_run(tmp_path: Path) -> None:
@@ -139,11 +122,11 @@ def test_settings_equal_in_value_are_the_same_run(tmp_path: Path) -> None:
     run(
         decay(),
         RunSettings(chains=2, draws=500, seed=np.int64(1), options=options),
-        progress=stop_after(1),
+        progress=interrupt_after(1),
         checkpoint=file,
     )
     same = RunSettings(chains=2, draws=500, seed=1, options={"covariance": (0.123456789 * np.eye(2)).tolist()})
-    assert run(decay(), same, progress=stop_after(1), checkpoint=file).resumed_at is not None
+    assert run(decay(), same, progress=interrupt_after(1), checkpoint=file).resumed_at is not None
     other = RunSettings(chains=2, draws=500, seed=1, options={"covariance": 0.1234567891 * np.eye(2)})
     with pytest.raises(SamplingError, match="another model"):
         run(decay(), other, checkpoint=file)
@@ -151,43 +134,37 @@ def test_settings_equal_in_value_are_the_same_run(tmp_path: Path) -> None:
 
 def test_acceptance_of_an_interrupted_thinned_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(running, "SEGMENT_SECONDS", 1e-3)
-    part = run(decay(), RunSettings(chains=2, warmup=0, draws=100, thin=1000), progress=stop_after(3))
+    part = run(decay(), RunSettings(chains=2, warmup=0, draws=100, thin=1000), progress=interrupt_after(3))
     assert part.interrupted
     assert ((part.acceptance >= 0) & (part.acceptance <= 1)).all()
 
 
 KILLED = """
-import sys
+import os, signal, sys
 from equifinal.samplers.running import run as running
 from tests.support.problems import decay
 running.CHECKPOINT_SECONDS = 0.0
 running.SEGMENT_SECONDS = 0.01
+
+def kill(update):
+    if update.iteration > 2300:
+        os.kill(os.getpid(), signal.SIGKILL)
+
 settings = running.RunSettings(chains=3, warmup=2000, draws=4000, seed=3)
-if __name__ == "__main__":
-    running.run(decay(), settings, checkpoint=sys.argv[1], progress=lambda update: print(update.iteration, flush=True))
+running.run(decay(), settings, checkpoint=sys.argv[1], progress=kill)
 """
 
 
 def test_a_killed_run_ends_with_the_same_draws(tmp_path: Path) -> None:
-    file, script = tmp_path / "checkpoint.npz", tmp_path / "killed.py"
-    script.write_text(KILLED)
+    file = tmp_path / "checkpoint.npz"
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[3])}
-    process = subprocess.Popen(
-        [sys.executable, str(script), str(file)], stdout=subprocess.PIPE, text=True, env=environment
-    )
-    assert process.stdout is not None
-    deadline = time.monotonic() + 120
-    for line in process.stdout:
-        if int(line) > 2300 or time.monotonic() > deadline:
-            break
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    assert file.exists()
+    killed = subprocess.run([sys.executable, "-c", KILLED, str(file)], env=environment)
+    assert killed.returncode == -signal.SIGKILL
     settings = RunSettings(chains=3, warmup=2000, draws=4000, seed=3)
     resumed = run(decay(), settings, checkpoint=file)
     assert resumed.resumed_at is not None
     assert 0 < resumed.resumed_at < settings.iterations
-    assert_same(resumed, run(decay(), settings))
+    assert_same_draws(resumed, run(decay(), settings))
 
 
 def test_no_starting_point_is_an_error_with_advice() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
-
 import numpy as np
 import pytest
 from scipy import integrate
@@ -16,37 +14,8 @@ from equifinal.samplers.searching import modes as searching
 from equifinal.samplers.searching import tempering as tempered
 from equifinal.samplers.searching.modes import find_modes, find_more_modes, news
 from equifinal.samplers.searching.tempering import next_power, systematic, temper
-from tests.support.problems import DECAY, decay, decay_log_likelihood
+from tests.support.problems import DECAY, decay, decay_log_likelihood, hidden
 
-# a broad mode at p = -2, and a narrow one at p = 2 of three times its mass that hardly any prior draw is high up on
-HIDDEN = '''
-[model]
-equations = """
-x' = 0
-v' = 0
-y' = 0
-z' = 0
-x(0) = (p + 2)/0.6*(p - 2)^4/((p - 2)^4 + (p + 2)^4)
-v(0) = (p - 2)/0.03*(p + 2)^4/((p - 2)^4 + (p + 2)^4)
-y(0) = (q/0.6*(p - 2)^4 + q/0.03*(p + 2)^4)/((p - 2)^4 + (p + 2)^4)
-z(0) = 3.85*(p - 2)^4/((p - 2)^4 + (p + 2)^4)
-"""
-outputs = ["x", "v", "y", "z"]
-[parameters]
-p = { prior = "uniform", lower = -4, upper = 4 }
-q = { prior = "uniform", lower = -4, upper = 4 }
-[noise]
-x = { family = "normal", sd = 1 }
-v = { family = "normal", sd = 1 }
-y = { family = "normal", sd = 1 }
-z = { family = "normal", sd = 1 }
-[data]
-time = [0]
-x = [0]
-v = [0]
-y = [0]
-z = [0]
-'''
 # two modes, the one of a < 0 with a tenth of the prior mass of the other
 UNEQUAL = '''
 [model]
@@ -78,12 +47,6 @@ x = { family = "normal", sd = 0.1 }
 time = [0, 0.5, 1]
 x = [0.5, 0.67, 1]
 '''
-
-
-@cache
-def hidden() -> tuple[Posterior, Fibre]:
-    problem = loads(HIDDEN, name="hidden")
-    return Posterior(problem), Fibre(["p", "q"], problem.priors)
 
 
 def climbed_alone(seed: int, monkeypatch: pytest.MonkeyPatch) -> searching.Modes:

@@ -1,0 +1,62 @@
+"""Rank and kernel modulo a prime, for models whose fibres are known."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from equifinal.algebra.arithmetic.local_rank import (
+    analyse_locally,
+    kills_kernel,
+    least_order,
+    moving,
+    slice_coordinates,
+)
+from equifinal.language.model import Model
+from tests.support.modulo import local_of, plenty
+
+PRODUCT = Model.parse("x' = -a*b*x\ny = c*x", ["y"])
+
+
+def test_the_kernel_is_tangent_to_the_fibre() -> None:
+    """Along it a*b and c*x_0 stay as they are: the logarithms of a and b, of c and x_0, move against each other."""
+    local = local_of(PRODUCT)
+    assert (local.rank, len(local.kernel)) == (2, 2)
+    theta = local.point
+    for row in local.kernel:
+        k = dict(zip(local.names, row, strict=True))
+        assert (k["a"] * theta["b"] + k["b"] * theta["a"]) % local.prime == 0
+        assert (k["c"] * theta["x_0"] + k["x_0"] * theta["c"]) % local.prime == 0
+    gradient = {"a": theta["b"], "b": theta["a"]}  # of a*b
+    assert kills_kernel([gradient.get(name, 0) for name in local.names], local)
+    assert not kills_kernel([int(name == "a") for name in local.names], local)
+    assert moving(local) == {"a", "b", "c", "x_0"}
+
+
+def test_coordinates_to_fix_are_taken_by_preference() -> None:
+    local = local_of(PRODUCT)
+    assert slice_coordinates(local, ["b", "a", "x_0", "c"]) == ["b", "x_0"]
+    assert slice_coordinates(local, ["c", "x_0", "a", "b"]) == ["c", "a"]
+
+
+def test_nothing_is_fixed_where_everything_is_identifiable() -> None:
+    local = local_of(Model.parse("x' = -k*x", ["x"]))
+    assert local.rank == 2
+    assert moving(local) == set()
+    assert slice_coordinates(local, ["k", "x_0"]) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "outputs", "least"),
+    [("x' = -k*x", ["x"], 6), ("x' = k*x^3\nz' = x*z", ["z"], 12), ("x' = k/(1 + x^2)", ["x"], 8)],
+)
+def test_how_many_coefficients_are_looked_at(text: str, outputs: list[str], least: int) -> None:
+    assert least_order([Model.parse(text, outputs)]) == least
+
+
+def test_experiments_are_taken_together() -> None:
+    model = Model.parse("x' = -(a*N + b)*x", ["x"], constants={"N": 1})
+    both = [model, model.vary(constants={"N": 2})]
+    assert local_of(model).rank == 2
+    assert analyse_locally(both, model.parameters, Random(0), plenty()).rank == 3
