@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from types import SimpleNamespace
+from typing import get_args
 
 import arviz
 import numpy as np
@@ -11,13 +12,15 @@ import pytest
 from equifinal.errors import DataError, SamplingError
 from equifinal.formats.toml import loads
 from equifinal.results import store as result
-from equifinal.results.diagnostics import advise, summarise, summary_row
+from equifinal.results.diagnostics import ConcernKind, summarise, summary_row
+from equifinal.studies.sample import sample
+from equifinal.words.diagnostics import SENTENCES, advise
 from tests.support.problems import DECAY, decay, quick_problem
 
 
 @pytest.fixture(scope="module")
 def data() -> arviz.InferenceData:
-    return result.sample(quick_problem(), chains=4, warmup=500, draws=600, seed=2, progress=False)
+    return sample(quick_problem(), chains=4, warmup=500, draws=600, seed=2, progress=False)
 
 
 def test_groups_and_values(data: arviz.InferenceData) -> None:
@@ -87,7 +90,7 @@ def test_experiments_are_told_apart() -> None:
         "[[experiment]]\nname = 'one'\ndata = { time = [0, 1], y = [1.9, 1.1] }\n"
         "[[experiment]]\nname = 'two'\ndata = { time = [0.5], y = [1.6] }\n"
     )
-    data = result.sample(loads(text), chains=1, warmup=10, draws=20, progress=False)
+    data = sample(loads(text), chains=1, warmup=10, draws=20, progress=False)
     assert set(data.observed_data.data_vars) == {"y [one]", "y [two]"}
     assert set(data.log_likelihood.data_vars) == {"y [one]", "y [two]"}
 
@@ -96,13 +99,13 @@ def test_a_slash_in_a_name_does_not_spoil_the_file(tmp_path: Path) -> None:
     text = DECAY.split("[data]")[0] + "".join(
         f"[[experiment]]\nname = '{dose} mg/kg'\ndata = {{ time = [1], y = [1] }}\n" for dose in (1, 2)
     )
-    data = result.sample(loads(text), chains=1, warmup=10, draws=20, progress=False)
+    data = sample(loads(text), chains=1, warmup=10, draws=20, progress=False)
     again = result.load(result.save(data, tmp_path / "r.nc"))
     assert set(again.observed_data.data_vars) == {"y [1 mg per kg]", "y [2 mg per kg]"}
 
 
 def test_a_constant_quantity_is_not_stuck() -> None:
-    data = result.sample(loads(DECAY.replace("0.693147/k", "7")), chains=4, warmup=500, draws=3000, progress=False)
+    data = sample(loads(DECAY.replace("0.693147/k", "7")), chains=4, warmup=500, draws=3000, progress=False)
     assert not any("never moved" in line for line in advise(data))
 
 
@@ -111,7 +114,7 @@ def test_a_run_stopped_in_warmup_has_no_result() -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(SamplingError, match="during warm-up"):
-        result.sample(quick_problem(), chains=1, warmup=10_000, draws=20, progress=stop)
+        sample(quick_problem(), chains=1, warmup=10_000, draws=20, progress=stop)
 
 
 # --- diagnostics ---
@@ -159,11 +162,24 @@ def test_good_draws_need_no_advice() -> None:
         (1e300 * ar1(0.1, 2000), {}, "values too large"),
         (ar1(0.1, 2000, chains=2), {}, "Only 2 chains"),
         (ar1(0.1, 2000), {"failed_solves": 200}, "20% of the ODE solves failed"),
-        (ar1(0.1, 2000), {"interrupted": 1}, "interrupted"),
+        (ar1(0.1, 2000), {"interrupted": 1}, "interrupted after 2,000 draws per chain"),
+        (ar1(0.1, 2000, chains=1), {}, "Only 1 chain:"),
+        (ar1(0.1, 2000), {"acceptance": [0.001] * 4}, "Only 0.10% of the proposals were accepted"),
+        (ar1(0.1, 2000), {"misfit": 12.0}, "misses the data by 12 standard deviations"),
+        (ar1(0.1, 2000), {"likelihood_gap": 3.0}, "by up to 3): it is not constant on the fibres"),
+        (
+            ar1(0.1, 2000),
+            {"counts": json.dumps({"fibre_ok": 60, "fibre_newton_failed": 40, "fibre_accepted": 50})},
+            "40% of the moves along the fibre failed",
+        ),
     ],
 )
 def test_advice(draws: np.ndarray, attributes: dict, words: str) -> None:
     assert any(words in line for line in advise(with_draws(draws, **attributes)))
+
+
+def test_every_concern_has_a_sentence() -> None:
+    assert set(SENTENCES) == set(get_args(ConcernKind))
 
 
 def test_summary_covers_parameters_and_quantities(data: arviz.InferenceData) -> None:

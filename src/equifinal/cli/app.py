@@ -114,7 +114,9 @@ def analyse(
         advice = advise_on(models, quantity, time_limit=time_limit, seed=seed)
         found = replace(found, advice=tuple(advice))
     if as_json:
-        _print_json(found.to_json())
+        from equifinal.words.identifiability import identifiability_json
+
+        _print_json(identifiability_json(found))
     else:
         _show_analysis(loaded.name, found)
 
@@ -151,7 +153,7 @@ def fit(
     from equifinal.examples import find_problem
     from equifinal.formats.toml import load
     from equifinal.studies.fit import fit as fit_problem
-    from equifinal.words.fit import show_fit
+    from equifinal.words.fit import fit_json, show_fit
 
     settings: dict[str, Any] = {
         "sampler": sampler,
@@ -180,7 +182,7 @@ def fit(
 
         done = with_report(done, progress=show)
     if as_json:
-        _print_json(done.to_json())
+        _print_json(fit_json(done))
     else:
         show_fit(done, verbose)
     if done.interrupted:
@@ -263,7 +265,7 @@ def equivalents(
     from equifinal.plots import style
     from equifinal.prediction import equivalents as same_output
     from equifinal.words import simulations as simulation_table
-    from equifinal.words.identifiability import equivalents_page
+    from equifinal.words.equivalents import equivalents_page
 
     if no_plot and plot:
         raise DataError("--plot and --no-plot contradict each other")

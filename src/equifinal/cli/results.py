@@ -116,6 +116,7 @@ def compare(
     from equifinal.report.fit import with_report
     from equifinal.studies import comparison
     from equifinal.studies.folder import REPORT
+    from equifinal.words.comparison import comparison_json, comparison_lines
 
     asked = comparison.check_samplers(samplers)
     loaded = load(find_problem(problem))
@@ -126,16 +127,9 @@ def compare(
     found = replace(found, fits={name: with_report(done, progress=show) for name, done in found.fits.items()})
     page = write_comparison(found, folder / REPORT)
     if as_json:
-        print_json(found.to_json() | {"report": str(page)})
+        print_json(comparison_json(found) | {"report": str(page)})
         return
-    for name, measured in found.efficiencies.items():
-        doubt = "" if measured.trusted else "; the chains disagree, so that this means nothing"
-        print(
-            f"{name}: {measured.ess:,.0f} effective draws at least, {measured.per_solve:.2g} a solve, "
-            f"{measured.per_second:,.0f} a second; R-hat {measured.rhat:.3f}{doubt}"
-        )
-    for name, reason in found.refused.items():
-        print(f"{name} could not run: {reason}")
+    print("\n".join(comparison_lines(found)))
     print(f"report: {page}")
     if any(done.interrupted for done in found.fits.values()):
         raise typer.Exit(130)

@@ -39,6 +39,7 @@ def calibrate(
     from equifinal.examples import find_problem
     from equifinal.formats.toml import load
     from equifinal.report import calibration as calibration_files
+    from equifinal.words.calibration import calibration_json, calibration_page
 
     options = {**({} if aux is None else {"aux": aux}), **({"swap": True} if swap else {})}
     loaded = load(find_problem(problem))
@@ -58,11 +59,9 @@ def calibrate(
         progress=not quiet and not as_json,
     )
     if as_json:
-        print_json(found.to_json())
+        print_json(calibration_json(found))
     else:
-        from equifinal.studies.calibrate.findings import page
-
-        console().print(page(found))
+        console().print(calibration_page(found))
     for path in written:
         print(f"wrote {path}", file=sys.stderr)
 

@@ -22,7 +22,7 @@ from equifinal.fibre.partition import ranked, tangent_bases
 from equifinal.fibre.spread import Equivalent, equivalents
 from equifinal.fibre.support import Events, Support, events_of, support
 from equifinal.fibre.weighted import Weighted, weighted
-from equifinal.identifiability.analysis import Identifiability
+from equifinal.identifiability.verdicts import Identifiability
 from equifinal.language.expression import Expression, Name, names, to_text
 from equifinal.language.parser import parsed_combination
 from equifinal.problem.prior import Prior, from_theta, log_prior, prior_table, to_theta

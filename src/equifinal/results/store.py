@@ -11,13 +11,14 @@ import json
 import shutil
 import warnings
 from collections.abc import Mapping
+from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from equifinal.errors import DataError, InterruptedRunError
+from equifinal.errors import DataError, IdentifiabilityError, InterruptedRunError
 from equifinal.files import replace_file
 from equifinal.formats.json import problem_from_json, problem_to_json
 from equifinal.posterior.posterior import Posterior
@@ -28,7 +29,7 @@ from equifinal.samplers.running.run import Chunk, Draws
 if TYPE_CHECKING:
     from arviz import InferenceData
 
-    from equifinal.identifiability.analysis import Identifiability
+    from equifinal.identifiability.verdicts import Identifiability
 
 VERSIONS = ("equifinal", "numpy", "scipy", "numba", "arviz")
 POINTWISE_BATCH = 20_000
@@ -187,9 +188,11 @@ def store_identifiability(data: InferenceData, found: Identifiability) -> None:
 
 def identifiability_of(data: InferenceData, *, time_limit: float = 20.0) -> Identifiability:
     """The analysis stored with the results, else one made now."""
-    from equifinal.identifiability.analysis import Identifiability, analyse
+    from equifinal.identifiability.analysis import analyse
+    from equifinal.identifiability.verdicts import Identifiability
 
     stored = getattr(data, "constant_data", None)
     if stored is not None and IDENTIFIABILITY in stored:
-        return Identifiability.from_json(json.loads(str(stored[IDENTIFIABILITY].item())))
+        with suppress(IdentifiabilityError):  # of another version of this package
+            return Identifiability.from_json(json.loads(str(stored[IDENTIFIABILITY].item())))
     return analyse([e.model for e in problem_of(data).experiments], time_limit=time_limit)

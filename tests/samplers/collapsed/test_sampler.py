@@ -18,7 +18,6 @@ from equifinal.fibre import Fibre
 from equifinal.fibre.of_problem import fibre_of, sampling_fibre
 from equifinal.formats.toml import loads
 from equifinal.posterior.posterior import Posterior
-from equifinal.results.diagnostics import moves_in_words
 from equifinal.samplers import choice as auto
 from equifinal.samplers.collapsed import plan as proposal
 from equifinal.samplers.collapsed import sampler as collapsed
@@ -30,6 +29,7 @@ from equifinal.samplers.running.run import RunSettings, run
 from equifinal.samplers.searching import importance, walkers
 from equifinal.samplers.searching.modes import find_modes
 from equifinal.studies.sample import run_settings, sample
+from equifinal.words.diagnostics import sampler_notes
 from tests.samplers.geometric.test_sampler import TWO_STAGES, scaled
 from tests.samplers.running.test_run import assert_same, stop_after
 from tests.samplers.searching.test_tempering import hidden
@@ -124,7 +124,7 @@ def test_the_marginal_likelihood_of_decay() -> None:
     found = json.loads(data.attrs["findings"])
     assert found["log_evidence_error"] < 0.02
     assert abs(found["log_evidence"] - exact) < 5 * found["log_evidence_error"]
-    assert any(line.startswith("log marginal likelihood: ") for line in moves_in_words(data))
+    assert any(line.startswith("log marginal likelihood: ") for line in sampler_notes(data))
 
 
 def test_two_modes_have_the_right_shares() -> None:

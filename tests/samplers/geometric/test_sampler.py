@@ -14,6 +14,7 @@ from pathlib import Path
 import arviz
 import numpy as np
 import pytest
+from equifinal.samplers.running.parcel import Parcel
 from scipy import stats
 
 from equifinal.errors import DataError, SamplingError
@@ -24,17 +25,16 @@ from equifinal.fibre.of_problem import fibre_of
 from equifinal.formats.toml import load, loads
 from equifinal.posterior.posterior import Posterior
 from equifinal.problem.prior import Prior
-from equifinal.results.diagnostics import advise
 from equifinal.samplers import root_swap
 from equifinal.samplers.geometric import loops as kernel
 from equifinal.samplers.geometric import rattle
 from equifinal.samplers.geometric import sampler as geometric
 from equifinal.samplers.geometric.scaled_fibre import equipment, ground
 from equifinal.samplers.running import run as running
-from equifinal.samplers.running.parcel import Parcel
 from equifinal.samplers.running.run import RunSettings, run
 from equifinal.samplers.searching.climbing import search
 from equifinal.studies.sample import sample
+from equifinal.words.diagnostics import advise
 from tests.samplers.running.test_run import assert_same, stop_after
 from tests.support.exact import case
 from tests.support.problems import decay, si
