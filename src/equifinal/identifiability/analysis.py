@@ -55,14 +55,16 @@ def analyse(models: Model | Sequence[Model], *, time_limit: float = 60.0, seed: 
     if not experiments or not all(isinstance(model, Model) for model in experiments):
         raise IdentifiabilityError("analyse needs a Model, or a list of Models")
     if isinstance(time_limit, bool) or not isinstance(time_limit, (int, float)) or not time_limit > 0:
-        raise IdentifiabilityError(f"time_limit must be positive, not {time_limit!r}")
+        raise IdentifiabilityError(f"`time_limit` must be positive, not {time_limit!r}")
     try:
         return _Analysis(experiments, float(time_limit), seed).run()
     except EquifinalError:
         raise
     except Exception as error:
         reason = f"{type(error).__name__}: {error}".rstrip(": ")
-        raise IdentifiabilityError(f"the analysis of this model failed, which is a defect ({reason})") from error
+        raise IdentifiabilityError(
+            f"the analysis of this model failed because of a bug in equifinal ({reason})"
+        ) from error
 
 
 class _Analysis:
@@ -90,7 +92,9 @@ class _Analysis:
             for name, expression in model.interest.items():
                 numeric = substitute(expression, {c: Number(v) for c, v in model.constants.items()})
                 if meant.setdefault(name, numeric) != numeric:
-                    raise IdentifiabilityError(f"quantity '{name}' differs between experiments; give it a name in each")
+                    raise IdentifiabilityError(
+                        f"quantity '{name}' differs between experiments; use a different name in each"
+                    )
                 quantities[name] = self._status(numeric, local, fibres)
         counts |= {name: count for name, (_, count) in quantities.items() if count > 1}
         degree = self._degree(fibres, generators)

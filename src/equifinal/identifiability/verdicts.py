@@ -92,7 +92,7 @@ class Identifiability:
         if not self.complete:
             raise IdentifiabilityError(
                 "the combinations are not known to be complete, so membership cannot be decided; "
-                "give the analysis more time"
+                "allow the analysis more time"
             )
         try:
             return express(expression, self.combinations, tuple(self.parameters), self.constants, Deadline(time_limit))
@@ -141,4 +141,4 @@ class Identifiability:
                 certificate=dict(data["certificate"]),
             )
         except (KeyError, TypeError, ValueError, AttributeError, EquifinalError) as error:
-            raise IdentifiabilityError(f"this is not a stored identifiability result: {error}") from None
+            raise IdentifiabilityError(f"this is not a stored identifiability analysis: {error}") from None

@@ -30,7 +30,7 @@ def calibrate_to(
     What was found, and the files written.
     """
     if folder.exists() and not folder.is_dir():
-        raise DataError(f"{folder} is a file; --out must name a folder")
+        raise DataError(f"{folder} is a file, but `folder` must name a folder")
     with pool_of(workers, "workers") as executor:
         found = calibrate(problem, executor=executor, record=folder / RECORD, **settings)
     text = json.dumps(finite(calibration_json(found)), indent=1) + "\n"

@@ -154,7 +154,7 @@ def save(data: InferenceData, path: str | Path) -> Path:
     size = sum(dataset.nbytes for dataset in data.values())
     folder = next(p for p in path.absolute().parents if p.exists())
     if shutil.disk_usage(folder).free < 1.2 * size + 1e5:  # HDF5 does not survive a full disk
-        raise DataError(f"cannot write the results {path}: they need {size / 1e6:.1f} MB, and the disk is nearly full")
+        raise DataError(f"cannot write the results {path}: they need {size / 1e6:.1f} MB, but the disk is nearly full")
     return replace_file(path, lambda target: data.to_netcdf(str(target), engine="h5netcdf"), "the results")
 
 
@@ -177,7 +177,7 @@ def problem_of(data: InferenceData) -> Problem:
     """
     stored = getattr(data, "constant_data", None)
     if stored is None or PROBLEM not in stored:
-        raise DataError("these results do not contain their problem; make them with this version of equifinal fit")
+        raise DataError("these results do not contain their problem; run equifinal fit again with this version")
     return problem_from_json(str(stored[PROBLEM].item()))
 
 

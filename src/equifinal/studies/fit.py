@@ -117,7 +117,7 @@ def fit(
         try:
             meaning = interpret(data, study=study)
         except EquifinalError as error:  # the results are safe
-            warn(f"what the results mean could not be worked out: {error}", stacklevel=2)
+            warn(f"the results could not be interpreted: {error}", stacklevel=2)
     return Fit(data, summary, diagnostics.concerns(data, summary), path, meaning)
 
 

@@ -49,7 +49,7 @@ def _equivalents_headline(found: Equivalents) -> str:
     if not found.agree:
         return "These were expected to give the same output, but simulated they do not."
     if n == 1 and found.asked == 1:
-        return "The given parameters; ask for more (-n 6) to see others with the same output."
+        return "Only the given parameters were asked for; ask for more vectors to see others with the same output."
     if n == 1:
         known = "No other parameters were found" if r or not found.certain else "There are no other parameters"
         return f"{known} inside the priors' support with the same {what}."

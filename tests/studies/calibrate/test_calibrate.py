@@ -108,7 +108,7 @@ def test_a_calibration_is_gone_on_with(plain: Calibration, tmp_path: Path, monke
 def test_a_record_of_other_settings_is_refused(change, word: str, tmp_path: Path) -> None:
     record = tmp_path / "replicates.jsonl"
     quick(record=record, replicates=1)
-    with pytest.raises(DataError, match=f"another.* {word}.*--out"):
+    with pytest.raises(DataError, match=f"another.* {word}.*`record`"):
         quick(record=record, **change)
 
 
