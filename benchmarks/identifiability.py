@@ -19,7 +19,8 @@ from typing import Any
 
 from equifinal.algebra.arithmetic.deadline import Deadline
 from equifinal.algebra.generators.expressing import same_field
-from equifinal.identifiability.analysis import Identifiability, analyse
+from equifinal.identifiability.analysis import analyse
+from equifinal.identifiability.verdicts import Identifiability
 from equifinal.language.expression import names, to_text
 from equifinal.language.model import Model
 from equifinal.language.parser import parse_expression

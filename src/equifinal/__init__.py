@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from equifinal.errors import EquifinalError
     from equifinal.fibre import Fibre
     from equifinal.formats.toml import load
-    from equifinal.identifiability.analysis import Identifiability, analyse
+    from equifinal.identifiability.analysis import analyse
+    from equifinal.identifiability.verdicts import Identifiability
     from equifinal.language.model import Model
     from equifinal.posterior.posterior import Posterior
     from equifinal.prediction.equivalents import equivalents
@@ -22,10 +23,11 @@ if TYPE_CHECKING:
     from equifinal.problem.noise import Noise
     from equifinal.problem.prior import Prior
     from equifinal.problem.problem import Problem
-    from equifinal.results.diagnostics import advise, summarise
+    from equifinal.results.diagnostics import summarise
     from equifinal.results.meaning import interpret
     from equifinal.studies.calibrate.replicates import calibrate
     from equifinal.studies.sample import sample
+    from equifinal.words.diagnostics import advise
 
 __version__ = _version("equifinal")
 
@@ -39,7 +41,7 @@ _HOMES = {
     "Problem": "problem.problem",
     "load": "formats.toml",
     "analyse": "identifiability.analysis",
-    "Identifiability": "identifiability.analysis",
+    "Identifiability": "identifiability.verdicts",
     "Fibre": "fibre",
     "equivalents": "prediction.equivalents",
     "Posterior": "posterior.posterior",
@@ -48,7 +50,7 @@ _HOMES = {
     "calibrate": "studies.calibrate.replicates",
     "summarise": "results.diagnostics",
     "interpret": "results.meaning",
-    "advise": "results.diagnostics",
+    "advise": "words.diagnostics",
     "EquifinalError": "errors",
 }
 

@@ -1,4 +1,7 @@
-"""The errors a user can meet, and how they say where, what and what would be right."""
+"""The errors a user can meet, and how they say where, what and what would be right.
+
+Messages name arguments of the library in backticks, as in ```overwrite=True```; the command line shows flags instead.
+"""
 
 from __future__ import annotations
 

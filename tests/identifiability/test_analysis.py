@@ -10,12 +10,14 @@ import pytest
 from equifinal.algebra.arithmetic.deadline import Deadline
 from equifinal.algebra.generators.expressing import same_field
 from equifinal.errors import EquifinalError, IdentifiabilityError
-from equifinal.identifiability.analysis import Identifiability, analyse
+from equifinal.identifiability.analysis import analyse
+from equifinal.identifiability.freedoms import Exchange, Freedom, JointMotion, Scaling, SeveralValues, Shift
 from equifinal.identifiability.quantity_advice import advise_on
+from equifinal.identifiability.verdicts import Identifiability
 from equifinal.language.expression import Number, substitute, to_text
 from equifinal.language.model import Model
 from equifinal.language.parser import parse_expression
-from equifinal.words.identifiability import identifiability_text
+from equifinal.words.identifiability import advice_sentence, freedom_sentences, identifiability_text
 from tests.support.collection import ENTRIES, analysed_entry, judge, model_of, needs_collection
 from tests.support.zoo import HIV, ZOO, known
 
@@ -76,15 +78,17 @@ def test_hiv_combination_of_the_erratum():
     assert result.expresses("lam*c/N").status == "not"
     assert result.expresses("lam*N/c").identifiable
     assert result.parameters["lam"] == result.parameters["N"] == "not"
-    assert "multiply lam by a" in result.freedoms[0]
-    assert "divide N by a" in result.freedoms[0]
+    assert result.freedoms == (Scaling({"lam": 1, "N": -1}, "s"),)
+    assert freedom_sentences(result.freedoms) == ["multiply lam by s and divide N by s: nothing observable changes"]
 
 
 def test_hiv_swap():
     result = analyse(known("HIV, all initial values unknown").model)
     assert result.parameters["c"] == result.parameters["delta"] == "locally"
     assert result.alternatives["c"] == 2
-    assert any("may be exchanged" in sentence and "delta" in sentence for sentence in result.freedoms)
+    assert any(
+        "may be exchanged" in sentence and "delta" in sentence for sentence in freedom_sentences(result.freedoms)
+    )
 
 
 def test_quantities_of_interest():
@@ -179,6 +183,7 @@ def test_advice_single_additions():
     assert {("know", ("rho",)), ("know", ("I0",)), ("measure", ("S",)), ("measure", ("I",))} <= advised
     for a in result.advice:
         assert a.leads_to == "globally"
+    assert "Knowing rho would make everything identifiable." in map(advice_sentence, result.advice)
 
 
 def test_advice_is_true():
@@ -356,19 +361,48 @@ def test_swaps_do_not_drag_along_what_need_not_move():
     result = analyse(Model.parse(TWO_PAIRS, ["y", "z"]))
     assert result.fibre_degree == 4
     assert len(result.freedoms) == 2
-    assert not any("accordingly" in sentence for sentence in result.freedoms)
+    assert {freedom.pair for freedom in result.freedoms} == {("a", "b"), ("c", "d")}
+    assert not any("accordingly" in sentence for sentence in freedom_sentences(result.freedoms))
 
 
 def test_a_swap_beside_a_sign_mentions_both():
     text = "p' = -a*p\nq' = -b*q\np(0) = 1\nq(0) = 1\nw' = -c^2*w\nw(0) = 1\ny = p + q"
-    swap, sign = analyse(Model.parse(text, ["y", "w"])).freedoms
+    swap, sign = freedom_sentences(analyse(Model.parse(text, ["y", "w"])).freedoms)
     assert swap.startswith("a and b may be exchanged")
     assert sign.startswith("c has several values")
 
 
 def test_the_letter_of_a_scaling_is_not_a_parameter():
-    result = analyse(Model.parse("x' = a - b*x\nx(0) = a/b", ["x"]))
-    assert result.freedoms == ("multiply a and b by s: nothing observable changes",)
+    result = analyse(Model.parse("x' = a - s*x\nx(0) = a/s", ["x"]))
+    assert result.freedoms == (Scaling({"a": 1, "s": 1}, "q"),)
+    assert freedom_sentences(result.freedoms) == ["multiply a and s by q: nothing observable changes"]
+
+
+@pytest.mark.parametrize(
+    ("freedom", "sentence"),
+    [
+        (Scaling({"a": 1, "b": -2}), "multiply a by s and divide b by s^2: nothing observable changes"),
+        (Scaling({"a": 3}), "a can have any value: nothing observable changes"),
+        (Shift({"a": 1, "b": -2}, "q"), "add q to a and subtract 2*q from b: nothing observable changes"),
+        (JointMotion(("a", "b"), 1), "a and b can move together along a curve: nothing observable changes"),
+        (
+            Exchange(("a", "b"), ("c",)),
+            "a and b may be exchanged, if c changes accordingly: nothing observable changes",
+        ),
+        (
+            Exchange(("a", "b"), None),
+            "a and b may be exchanged, others adjusted where needed: nothing observable changes",
+        ),
+        (
+            SeveralValues(("a", "b"), 4),
+            "a and b have several values each that give the same output (4 parameter sets, counted over the complex "
+            "numbers)",
+        ),
+    ],
+)
+def test_every_freedom_has_its_words_and_can_be_stored(freedom, sentence):
+    assert freedom_sentences([freedom]) == [sentence]
+    assert Freedom.from_json(json.loads(json.dumps(freedom.to_json()))) == freedom
 
 
 def test_an_unsettled_question_is_not_told_as_a_freedom():

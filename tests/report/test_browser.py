@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from equifinal.report.compare_page import comparison_page
-from equifinal.results.diagnostics import advise, summarise
+from equifinal.results.diagnostics import concerns, summarise
 from equifinal.studies import fit as fitting
 from equifinal.studies.comparison import Comparison
 from tests.support.chromium import needs_chromium, visit
@@ -20,7 +20,7 @@ WIDTHS = (400, 1000, 1600)
 def comparison() -> str:
     runs = {"collapsed": run("si"), "random-walk": run("si", "random-walk")}
     fits = {
-        name: fitting.Fit(data, summarise(data), advise(data), Path("r.nc"), meaning("si"))
+        name: fitting.Fit(data, summarise(data), concerns(data), Path("r.nc"), meaning("si"))
         for name, data in runs.items()
     }
     return comparison_page(Comparison(meaning("si").problem, fits, {"geometric": "it <b>refused</b>"}))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from equifinal.formats.toml import loads
-from equifinal.results.meaning import COMBINATION, NOISE, interpret, shrinkage_of, verdict_word
+from equifinal.results.meaning import COMBINATION, NOISE, interpret, shrinkage_of
 from equifinal.results.store import identifiability_of, store_identifiability
 from equifinal.studies.sample import sample
 from equifinal.words.meaning import (
@@ -19,6 +19,7 @@ from equifinal.words.meaning import (
     rounded,
     sentence,
     shrinkage_text,
+    verdict_word,
     weakest_sentence,
 )
 from tests.support.problems import DECAY

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from types import SimpleNamespace
+from typing import get_args
 
 import arviz
 import numpy as np
@@ -11,8 +12,9 @@ import pytest
 from equifinal.errors import DataError, SamplingError
 from equifinal.formats.toml import loads
 from equifinal.results import store as result
-from equifinal.results.diagnostics import advise, summarise, summary_row
+from equifinal.results.diagnostics import ConcernKind, summarise, summary_row
 from equifinal.studies.sample import run_settings, sample
+from equifinal.words.diagnostics import SENTENCES, advise
 from tests.support.problems import DECAY, decay, quick_problem
 
 
@@ -160,11 +162,24 @@ def test_good_draws_need_no_advice() -> None:
         (1e300 * ar1(0.1, 2000), {}, "values too large"),
         (ar1(0.1, 2000, chains=2), {}, "Only 2 chains"),
         (ar1(0.1, 2000), {"failed_solves": 200}, "20% of the ODE solves failed"),
-        (ar1(0.1, 2000), {"interrupted": 1}, "interrupted"),
+        (ar1(0.1, 2000), {"interrupted": 1}, "interrupted after 2,000 draws per chain"),
+        (ar1(0.1, 2000, chains=1), {}, "Only 1 chain:"),
+        (ar1(0.1, 2000), {"acceptance": [0.001] * 4}, "Only 0.10% of the proposals were accepted"),
+        (ar1(0.1, 2000), {"misfit": 12.0}, "misses the data by 12 standard deviations"),
+        (ar1(0.1, 2000), {"likelihood_gap": 3.0}, "by up to 3): it is not constant on the fibres"),
+        (
+            ar1(0.1, 2000),
+            {"counts": json.dumps({"fibre_ok": 60, "fibre_newton_failed": 40, "fibre_accepted": 50})},
+            "40% of the moves along the fibre failed",
+        ),
     ],
 )
 def test_advice(draws: np.ndarray, attributes: dict, words: str) -> None:
     assert any(words in line for line in advise(with_draws(draws, **attributes)))
+
+
+def test_every_concern_has_a_sentence() -> None:
+    assert set(SENTENCES) == set(get_args(ConcernKind))
 
 
 def test_summary_covers_parameters_and_quantities(data: arviz.InferenceData) -> None:

@@ -8,7 +8,8 @@ import os
 import tempfile
 from pathlib import Path
 
-from equifinal.identifiability.analysis import Identifiability, analyse
+from equifinal.identifiability.analysis import analyse
+from equifinal.identifiability.verdicts import Identifiability
 from equifinal.language.model import Model
 
 

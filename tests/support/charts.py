@@ -6,7 +6,7 @@ import numpy as np
 
 from equifinal import ode
 from equifinal.fibre import Fibre
-from equifinal.identifiability.analysis import Identifiability
+from equifinal.identifiability.verdicts import Identifiability
 from equifinal.language.model import Model
 from equifinal.problem.prior import Prior
 

@@ -19,15 +19,29 @@ import typer
 
 from equifinal.cli import results as cli_results
 from equifinal.cli import studies as cli_studies
-from equifinal.cli.common import JsonOption, ProblemArgument, console
+from equifinal.cli.common import (
+    AtOption,
+    AuxOption,
+    ChainsOption,
+    JsonOption,
+    ProblemArgument,
+    QuietOption,
+    SamplerOption,
+    SeedOption,
+    ThinOption,
+    WarmupOption,
+    console,
+    with_flags,
+)
 from equifinal.words.json_output import print_json as _print_json
 
 app = typer.Typer(
     name="equifinal",
     help="Bayesian inference for ODE models whose parameters cannot all be identified.",
     no_args_is_help=True,
+    rich_markup_mode=None,  # plain help names values as FILE or N, the boxed one by their Python types
     pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 
 
@@ -45,10 +59,10 @@ def main() -> None:
     try:
         app()
     except InterruptedRunError as error:
-        print(f"{error}; the same command goes on from there", file=sys.stderr)
+        print(f"{error}; run the same command to resume", file=sys.stderr)
         sys.exit(130)
     except EquifinalError as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {with_flags(str(error))}", file=sys.stderr)
         sys.exit(2)
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
@@ -66,14 +80,14 @@ def main() -> None:
             traceback.print_exc(file=log)
         print(
             f"internal error: {type(error).__name__}: {error}\n"
-            f"This is a fault in equifinal; please report it with the details in {log.name}",
+            f"This is a bug in equifinal; please report it, with the details in {log.name}",
             file=sys.stderr,
         )
         sys.exit(1)
 
 
 def _show_warning(message: Warning | str, *_: Any) -> None:
-    print(f"warning: {message}", file=sys.stderr)
+    print(f"warning: {with_flags(str(message))}", file=sys.stderr)
 
 
 def _version(value: bool) -> None:
@@ -87,7 +101,7 @@ def _version(value: bool) -> None:
 @app.callback()
 def _root(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
     pass
@@ -96,12 +110,20 @@ def _root(
 @app.command()
 def analyse(
     problem: ProblemArgument,
-    time_limit: Annotated[float, typer.Option(help="Seconds to think; then what was found so far.")] = 60.0,
-    seed: Annotated[int, typer.Option(help="Seed of the random points.")] = 0,
-    quantity: Annotated[str, typer.Option(help="Advise on this quantity rather than on everything.")] = "",
+    time_limit: Annotated[
+        float, typer.Option(metavar="SECONDS", help="Time limit in seconds; partial results are reported.")
+    ] = 60.0,
+    seed: Annotated[int, typer.Option(metavar="N", help="Seed of the random points.")] = 0,
+    quantity: Annotated[
+        str, typer.Option(metavar="NAME", help="Say what would make this quantity identifiable, not everything.")
+    ] = "",
     as_json: JsonOption = False,
 ) -> None:
-    """What ideal data could determine: every parameter, the identifiable combinations, and what would help."""
+    """Show which parameters ideal data could determine.
+
+    The analysis also gives the identifiable combinations of parameters, and says what would help. FILE is a problem
+    file, EXAMPLE the name of a bundled example.
+    """
     from equifinal.examples import find_problem
     from equifinal.formats.toml import load
     from equifinal.identifiability.analysis import analyse as analyse_models
@@ -114,7 +136,9 @@ def analyse(
         advice = advise_on(models, quantity, time_limit=time_limit, seed=seed)
         found = replace(found, advice=tuple(advice))
     if as_json:
-        _print_json(found.to_json())
+        from equifinal.words.identifiability import identifiability_json
+
+        _print_json(identifiability_json(found))
     else:
         _show_analysis(loaded.name, found)
 
@@ -128,30 +152,34 @@ def _show_analysis(name: str, found: Any) -> None:
 @app.command()
 def fit(
     problem: ProblemArgument,
-    sampler: Annotated[
-        str | None,
-        typer.Option(help="auto, collapsed, pseudo-marginal, geometric or random-walk", show_default="auto"),
+    sampler: SamplerOption = None,
+    draws: Annotated[int | None, typer.Option(metavar="N", help="Draws kept per chain.", show_default="10000")] = None,
+    warmup: WarmupOption = None,
+    chains: ChainsOption = None,
+    thin: ThinOption = None,
+    seed: SeedOption = None,
+    aux: AuxOption = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Folder for the results.", show_default="NAME-run")
     ] = None,
-    draws: Annotated[int | None, typer.Option(help="Draws kept, a chain.", show_default="10000")] = None,
-    warmup: Annotated[int | None, typer.Option(help="Warm-up iterations, a chain.", show_default="as needed")] = None,
-    chains: Annotated[int | None, typer.Option(help="Number of chains.", show_default="4")] = None,
-    thin: Annotated[int | None, typer.Option(help="Keep one iteration in so many.", show_default="1")] = None,
-    seed: Annotated[int | None, typer.Option(help="Same seed, same draws.", show_default="0")] = None,
-    aux: Annotated[int | None, typer.Option(help="Points on each fibre.", show_default="as needed")] = None,
-    out: Annotated[Path | None, typer.Option(help="Folder for the results.", show_default="NAME-run")] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what is in the folder.")] = False,
-    processes: Annotated[int, typer.Option(help="Run chains in so many processes.", show_default="threads")] = 0,
-    analysis: Annotated[bool, typer.Option(help="Show first what can be known.")] = True,
-    report: Annotated[bool, typer.Option(help="Write a page on the results, report.html.")] = True,
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Also all diagnostics.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace results that are in the folder.")] = False,
+    processes: Annotated[
+        int, typer.Option(metavar="N", help="Number of processes to run chains in.", show_default="threads")
+    ] = 0,
+    analysis: Annotated[bool, typer.Option(help="Show the identifiability analysis first.")] = True,
+    report: Annotated[bool, typer.Option(help="Write report.html beside the results.")] = True,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show all diagnostics.")] = False,
+    quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Sample the posterior of a problem. A run that was killed is taken up again by the same command."""
+    """Sample the posterior, and write results and a report.
+
+    FILE is a problem file, EXAMPLE the name of a bundled example. Run the same command to resume an interrupted fit.
+    """
     from equifinal.examples import find_problem
     from equifinal.formats.toml import load
     from equifinal.studies.fit import fit as fit_problem
-    from equifinal.words.fit import show_fit
+    from equifinal.words.fit import fit_json, show_fit
 
     settings: dict[str, Any] = {
         "sampler": sampler,
@@ -180,7 +208,7 @@ def fit(
 
         done = with_report(done, progress=show)
     if as_json:
-        _print_json(done.to_json())
+        _print_json(fit_json(done))
     else:
         show_fit(done, verbose)
     if done.interrupted:
@@ -189,7 +217,10 @@ def fit(
 
 @app.command()
 def check(problem: ProblemArgument, as_json: JsonOption = False) -> None:
-    """Read and validate a problem, and show it back in words."""
+    """Validate a problem and describe it in words.
+
+    FILE is a problem file, EXAMPLE the name of a bundled example.
+    """
     from equifinal.examples import find_problem
     from equifinal.formats.toml import load
     from equifinal.studies.sample import run_settings
@@ -206,26 +237,35 @@ def check(problem: ProblemArgument, as_json: JsonOption = False) -> None:
 @app.command()
 def simulate(
     problem: ProblemArgument,
-    at: Annotated[list[str] | None, typer.Option(help="A parameter's value, as name=value; may be repeated.")] = None,
+    at: AtOption = None,
     times: Annotated[
-        str, typer.Option(help="Times as 1,2,5 or start:stop:step.", show_default="those of the data")
+        str,
+        typer.Option(metavar="TIMES", help="Times, as 1,2,5 or start:stop:step.", show_default="those of the data"),
     ] = "",
-    noise: Annotated[bool, typer.Option("--noise", help="Draw observations (increments where declared).")] = False,
-    states: Annotated[bool, typer.Option("--states", help="Also the states.")] = False,
-    seed: Annotated[int, typer.Option(help="Seed of the noise.")] = 0,
-    out: Annotated[Path | None, typer.Option(help="A CSV file to write.", show_default="stdout")] = None,
+    noise: Annotated[
+        bool, typer.Option("--noise", help="Draw noisy observations (increments where declared).")
+    ] = False,
+    states: Annotated[bool, typer.Option("--states", help="Include the states.")] = False,
+    seed: Annotated[int, typer.Option(metavar="N", help="Seed of the noise.")] = 0,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="CSV file to write.", show_default="standard output")
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Solve the model at given parameters (those left out: their prior's median) and print the outputs as CSV."""
+    """Solve the model at given parameters, as CSV.
+
+    FILE is a problem file, EXAMPLE the name of a bundled example. Parameters left out are at their prior's median.
+    """
+    from equifinal.cli.arguments import read_times, read_values
     from equifinal.examples import find_problem
     from equifinal.formats.toml import load
     from equifinal.words import simulations as simulation_table
 
     loaded = load(find_problem(problem), data=not times)  # with times given, the data need not be there yet
-    values, assumed = simulation_table.read_values(loaded, at or [])
+    values, assumed = read_values(loaded, at or [])
     if assumed:
         print("at the prior's median: " + ", ".join(f"{k} = {v:.6g}" for k, v in assumed.items()), file=sys.stderr)
-    tables = simulation_table.tables(loaded, values, times, noise, states, seed)
+    tables = simulation_table.tables(loaded, values, read_times(times), noise, states, seed)
     if out:
         for path in simulation_table.write(tables, out):
             print(f"wrote {path}", file=sys.stderr)
@@ -238,37 +278,51 @@ def simulate(
 @app.command()
 def equivalents(
     problem: ProblemArgument,
-    at: Annotated[list[str] | None, typer.Option(help="A parameter's value, as name=value; may be repeated.")] = None,
-    number: Annotated[int, typer.Option("--number", "-n", help="How many parameter vectors.")] = 6,
+    at: AtOption = None,
+    number: Annotated[
+        int, typer.Option("--number", "-n", metavar="N", help="Number of parameter vectors, the given one included.")
+    ] = 6,
     combination: Annotated[
         list[str] | None,
-        typer.Option(help="An identifiable combination known by hand; may be repeated.", show_default="by analysis"),
+        typer.Option(
+            metavar="EXPRESSION",
+            help="An identifiable combination, in place of the analysis; may be repeated.",
+            show_default="by analysis",
+        ),
     ] = None,
     times: Annotated[
-        str, typer.Option(help="Times as 1,2,5 or start:stop:step.", show_default="the span of the data")
+        str,
+        typer.Option(metavar="TIMES", help="Times, as 1,2,5 or start:stop:step.", show_default="the span of the data"),
     ] = "",
-    seed: Annotated[int, typer.Option(help="Seed of the random points.")] = 0,
-    time_limit: Annotated[float, typer.Option(help="Seconds for the analysis.")] = 60.0,
+    seed: Annotated[int, typer.Option(metavar="N", help="Seed of the random points.")] = 0,
+    time_limit: Annotated[
+        float, typer.Option(metavar="SECONDS", help="Time limit for the analysis, in seconds.")
+    ] = 60.0,
     plot: Annotated[
-        Path | None, typer.Option(help="The figure: .png, .svg or .pdf.", show_default="NAME-equivalents.png")
+        Path | None,
+        typer.Option(metavar="FILE", help="Figure to write: .png, .svg or .pdf.", show_default="NAME-equivalents.png"),
     ] = None,
-    no_plot: Annotated[bool, typer.Option("--no-plot", help="No figure.")] = False,
+    no_plot: Annotated[bool, typer.Option("--no-plot", help="Write no figure.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Other parameters with the same output as those given (left out: prior's median), and the proof by simulation."""
+    """Find other parameters with the same output.
+
+    Simulations show that the outputs agree. FILE is a problem file, EXAMPLE the name of a bundled example. Parameters
+    left out are at their prior's median.
+    """
+    from equifinal.cli.arguments import read_times, read_values
     from equifinal.errors import DataError
     from equifinal.examples import find_problem
     from equifinal.fibre.of_problem import require_priors
     from equifinal.formats.toml import load
     from equifinal.plots import style
     from equifinal.prediction import equivalents as same_output
-    from equifinal.words import simulations as simulation_table
-    from equifinal.words.identifiability import equivalents_page
+    from equifinal.words.equivalents import equivalents_page
 
     if no_plot and plot:
         raise DataError("--plot and --no-plot contradict each other")
     path = find_problem(problem)
-    asked = simulation_table.read_times(times)
+    asked = read_times(times)
     try:
         loaded = load(path)
     except DataError:
@@ -279,7 +333,7 @@ def equivalents(
     if not no_plot:
         style.check_path(figure)
     require_priors(loaded)
-    values, assumed = simulation_table.read_values(loaded, at or [])
+    values, assumed = read_values(loaded, at or [])
     found = same_output.equivalents(
         loaded,
         values,
@@ -304,11 +358,14 @@ def equivalents(
 
 @app.command()
 def examples(
-    name: Annotated[str | None, typer.Argument(help="An example to copy out.")] = None,
-    to: Annotated[Path, typer.Option(help="The folder to copy it to.")] = Path("."),
+    name: Annotated[str | None, typer.Argument(metavar="NAME", hidden=True)] = None,
+    to: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder to copy the example to.")] = Path("."),
     as_json: JsonOption = False,
 ) -> None:
-    """List the bundled examples, or copy one out."""
+    """List the bundled examples, or copy one.
+
+    NAME is the example whose files are copied.
+    """
     from equifinal.examples import EXAMPLES, copy_example
 
     if name is None:

@@ -2,13 +2,47 @@
 
 from __future__ import annotations
 
+import re
 import sys
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-ProblemArgument = Annotated[str, typer.Argument(metavar="FILE|EXAMPLE", help="A problem file, or a bundled example.")]
-JsonOption = Annotated[bool, typer.Option("--json", help="Machine-readable output, and nothing else, on stdout.")]
+# hidden, so that help does not show Python types; the docstring of each command says what they are
+ProblemArgument = Annotated[str, typer.Argument(metavar="FILE|EXAMPLE", hidden=True)]
+RunArgument = Annotated[Path, typer.Argument(metavar="RUN", hidden=True)]
+SamplerOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME", help="auto, collapsed, pseudo-marginal, geometric or random-walk.", show_default="auto"
+    ),
+]
+WarmupOption = Annotated[
+    int | None, typer.Option(metavar="N", help="Warm-up iterations per chain.", show_default="as needed")
+]
+ChainsOption = Annotated[int | None, typer.Option(metavar="N", help="Number of chains.", show_default="4")]
+ThinOption = Annotated[int | None, typer.Option(metavar="N", help="Keep every N-th iteration.", show_default="1")]
+AuxOption = Annotated[
+    int | None, typer.Option(metavar="N", help="Random points on each fibre.", show_default="as needed")
+]
+SeedOption = Annotated[
+    int | None, typer.Option(metavar="N", help="The same seed gives the same draws.", show_default="0")
+]
+AtOption = Annotated[
+    list[str] | None, typer.Option(metavar="NAME=VALUE", help="Value of a parameter; may be repeated.")
+]
+QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document on standard output, nothing else.")]
+
+
+# arguments of the library whose flags have other names
+FLAGS = {"folder": "--out", "record": "--out", "n": "--number"}
+
+
+def with_flags(message: str) -> str:
+    """Show flags where a message of the library names its arguments, as in ```overwrite=True```."""
+    return re.sub(r"`(\w+)(=True)?`", lambda m: FLAGS.get(m[1], f"--{m[1].replace('_', '-')}"), message)
 
 
 def console() -> Any:

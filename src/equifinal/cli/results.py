@@ -1,4 +1,4 @@
-"""Commands about results that are there already, and on several samplers; registered by `equifinal.cli.app`."""
+"""Commands that use results or compare samplers; `equifinal.cli.app` registers them."""
 
 from __future__ import annotations
 
@@ -9,46 +9,63 @@ from typing import Annotated, Any
 
 import typer
 
-from equifinal.cli.common import JsonOption, ProblemArgument
+from equifinal.cli.common import (
+    ChainsOption,
+    JsonOption,
+    ProblemArgument,
+    QuietOption,
+    RunArgument,
+    SeedOption,
+    WarmupOption,
+)
 from equifinal.words.json_output import print_json
-
-RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="A folder that fit wrote, or its results.nc.")]
 
 
 def results_file(run: Path) -> Path:
-    """The results in a folder, or the file itself; an error says what was looked for."""
+    """Find the results in a folder; a file is taken as it is."""
     from equifinal.errors import DataError
     from equifinal.studies.folder import RESULTS
 
     path = run / RESULTS if run.is_dir() else run
     if not path.exists():
-        raise DataError(f"there are no results at {path}; give a folder that equifinal fit wrote, or its {RESULTS}")
+        raise DataError(f"there are no results at {path}; give the folder of a fit, or its file {RESULTS}")
     return path
 
 
 def predict(
     run: RunArgument,
-    times: Annotated[str, typer.Option(help="Times as 1,2,5 or start:stop:step.")] = "",
+    times: Annotated[
+        str, typer.Option(metavar="TIMES", help="Times, as 1,2,5 or start:stop:step, in place of an even grid.")
+    ] = "",
     until: Annotated[
-        float | None, typer.Option(help="An even grid up to this time.", show_default="a quarter beyond the data")
+        float | None,
+        typer.Option(metavar="TIME", help="Last time of the grid.", show_default="a quarter beyond the data"),
     ] = None,
     states: Annotated[
-        str, typer.Option(help="States to predict besides the outputs: names as S,I, or 'all' or 'none'.")
+        str,
+        typer.Option(metavar="NAMES", help="States to predict besides the outputs, such as S,I, or 'all' or 'none'."),
     ] = "all",
-    draws: Annotated[int, typer.Option(help="How many draws to solve.")] = 1000,
-    prior: Annotated[bool, typer.Option("--prior", help="What the prior alone predicts.")] = False,
-    seed: Annotated[int, typer.Option(help="Seed of the noise on observations.")] = 0,
-    out: Annotated[Path | None, typer.Option(help="A CSV file to write.", show_default="stdout")] = None,
-    plot: Annotated[Path | None, typer.Option(help="A figure to write: .png, .svg or .pdf.")] = None,
+    draws: Annotated[int, typer.Option(metavar="N", help="Number of draws to simulate.")] = 1000,
+    prior: Annotated[bool, typer.Option("--prior", help="Predict from the prior alone.")] = False,
+    seed: Annotated[int, typer.Option(metavar="N", help="Seed of the noise on observations.")] = 0,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="CSV file to write.", show_default="standard output")
+    ] = None,
+    plot: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Figure to write: .png, .svg or .pdf.", show_default="none")
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Outputs and unobserved states with bands of 50% and 90%, inside and beyond the data, as CSV."""
+    """Predict outputs and unobserved states, as CSV.
+
+    Bands hold 50% and 90%, within and beyond the data. RUN is the folder of a fit, or its results file.
+    """
     from functools import partial
 
+    from equifinal.cli.arguments import read_names, read_times
     from equifinal.files import replace_file
     from equifinal.results.store import load, problem_of
     from equifinal.words.predictions import prediction_table
-    from equifinal.words.simulations import read_times
 
     path = results_file(run)
     if plot is not None:
@@ -56,7 +73,7 @@ def predict(
 
         style.check_path(plot)
     data = load(path)
-    names = {"all": None, "none": []}.get(states.strip(), [s.strip() for s in states.split(",") if s.strip()])
+    names = {"all": None, "none": []}.get(states.strip(), read_names(states))
     table = prediction_table(
         data, times=read_times(times), until=until, states=names, draws=draws, prior=prior, seed=seed
     )
@@ -79,11 +96,15 @@ def predict(
 def report(
     run: RunArgument,
     out: Annotated[
-        Path | None, typer.Option(help="The page to write.", show_default="report.html beside the results")
+        Path | None,
+        typer.Option(metavar="FILE", help="HTML file to write.", show_default="report.html beside the results"),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Make the page on a run again, from its results file."""
+    """Write the report on a fit again.
+
+    RUN is the folder of the fit, or its results file.
+    """
     from equifinal.errors import DataError
     from equifinal.report.page import write_report
     from equifinal.results.store import load
@@ -99,25 +120,36 @@ def report(
 
 def compare(
     problem: ProblemArgument,
-    samplers: Annotated[str, typer.Option(help="Which, separated by commas.")] = "collapsed,geometric,random-walk",
-    draws: Annotated[int | None, typer.Option(help="Draws kept, a chain.", show_default="10000")] = None,
-    warmup: Annotated[int | None, typer.Option(help="Warm-up iterations, a chain.", show_default="as needed")] = None,
-    chains: Annotated[int | None, typer.Option(help="Number of chains.", show_default="4")] = None,
-    seed: Annotated[int | None, typer.Option(help="Same seed, same draws.", show_default="0")] = None,
-    out: Annotated[Path | None, typer.Option(help="Folder for the results.", show_default="NAME-compare")] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what is in the folder.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    samplers: Annotated[
+        str, typer.Option(metavar="NAMES", help="Samplers to compare, separated by commas.")
+    ] = "collapsed,geometric,random-walk",
+    draws: Annotated[int | None, typer.Option(metavar="N", help="Draws kept per chain.", show_default="10000")] = None,
+    warmup: WarmupOption = None,
+    chains: ChainsOption = None,
+    seed: SeedOption = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Folder for the results.", show_default="NAME-compare")
+    ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace results that are in the folder.")] = False,
+    quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Fit with several samplers under the same settings, and write one page that sets them side by side."""
+    """Fit with several samplers and compare them.
+
+    The settings are the same for all, and one report sets them side by side. FILE is a problem file, EXAMPLE the name
+    of a bundled example.
+    """
+    from equifinal.cli.arguments import read_names
     from equifinal.examples import find_problem
     from equifinal.formats.toml import load
     from equifinal.report.compare_page import write_comparison
     from equifinal.report.fit import with_report
     from equifinal.studies import comparison
     from equifinal.studies.folder import REPORT
+    from equifinal.words.comparison import comparison_json, comparison_lines
 
-    asked = comparison.check_samplers(samplers)
+    asked = read_names(samplers)
+    comparison.require_several(asked)  # a mistake is better found before anything is read
     loaded = load(find_problem(problem))
     folder = out or Path(f"{loaded.name}-compare")
     settings: dict[str, Any] = {"draws": draws, "warmup": warmup, "chains": chains, "seed": seed}
@@ -126,16 +158,9 @@ def compare(
     found = replace(found, fits={name: with_report(done, progress=show) for name, done in found.fits.items()})
     page = write_comparison(found, folder / REPORT)
     if as_json:
-        print_json(found.to_json() | {"report": str(page)})
+        print_json(comparison_json(found) | {"report": str(page)})
         return
-    for name, measured in found.efficiencies.items():
-        doubt = "" if measured.trusted else "; the chains disagree, so that this means nothing"
-        print(
-            f"{name}: {measured.ess:,.0f} effective draws at least, {measured.per_solve:.2g} a solve, "
-            f"{measured.per_second:,.0f} a second; R-hat {measured.rhat:.3f}{doubt}"
-        )
-    for name, reason in found.refused.items():
-        print(f"{name} could not run: {reason}")
+    print("\n".join(comparison_lines(found)))
     print(f"report: {page}")
     if any(done.interrupted for done in found.fits.values()):
         raise typer.Exit(130)

@@ -1,4 +1,4 @@
-"""Commands that run many fits: calibration, and the paper's case studies; registered by `equifinal.cli.app`."""
+"""Commands that run many fits: calibration and the case studies of the paper; `equifinal.cli.app` registers them."""
 
 from __future__ import annotations
 
@@ -8,37 +8,55 @@ from typing import Annotated
 
 import typer
 
-from equifinal.cli.common import JsonOption, ProblemArgument, console
+from equifinal.cli.common import (
+    AuxOption,
+    ChainsOption,
+    JsonOption,
+    ProblemArgument,
+    QuietOption,
+    SamplerOption,
+    ThinOption,
+    WarmupOption,
+    console,
+)
 from equifinal.words.json_output import print_json
 
 
 def calibrate(
     problem: ProblemArgument,
-    replicates: Annotated[int, typer.Option(help="How many data sets to simulate and fit.")] = 200,
-    sampler: Annotated[
-        str | None,
-        typer.Option(help="auto, collapsed, pseudo-marginal, geometric or random-walk", show_default="auto"),
+    replicates: Annotated[int, typer.Option(metavar="N", help="Number of data sets to simulate and fit.")] = 200,
+    sampler: SamplerOption = None,
+    draws: Annotated[int | None, typer.Option(metavar="N", help="Draws kept per chain.", show_default="1000")] = None,
+    warmup: WarmupOption = None,
+    chains: ChainsOption = None,
+    thin: ThinOption = None,
+    seed: Annotated[
+        int | None, typer.Option(metavar="N", help="The same seed gives the same ranks.", show_default="0")
     ] = None,
-    draws: Annotated[int | None, typer.Option(help="Draws kept, a chain.", show_default="1000")] = None,
-    warmup: Annotated[int | None, typer.Option(help="Warm-up iterations, a chain.", show_default="as needed")] = None,
-    chains: Annotated[int | None, typer.Option(help="Number of chains.", show_default="4")] = None,
-    thin: Annotated[int | None, typer.Option(help="Keep one iteration in so many.", show_default="1")] = None,
-    seed: Annotated[int | None, typer.Option(help="Same seed, same ranks.", show_default="0")] = None,
-    aux: Annotated[int | None, typer.Option(help="Points on each fibre.", show_default="as needed")] = None,
-    swap: Annotated[bool, typer.Option("--swap", help="Swaps of roots for the random walk.")] = False,
-    ranked: Annotated[int, typer.Option(help="Among how many draws of a fit the truth is ranked.")] = 99,
-    workers: Annotated[int, typer.Option(help="Run replicates in so many processes.", show_default="here")] = 0,
-    out: Annotated[Path | None, typer.Option(help="Folder for the results.", show_default="NAME-calibration")] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    aux: AuxOption = None,
+    swap: Annotated[bool, typer.Option("--swap", help="Let the random walk swap equivalent parameters.")] = False,
+    ranked: Annotated[
+        int, typer.Option(metavar="N", help="Number of draws per fit among which the true value is ranked.")
+    ] = 99,
+    workers: Annotated[
+        int, typer.Option(metavar="N", help="Number of processes to run replicates in.", show_default="this one")
+    ] = 0,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Folder for the results.", show_default="NAME-calibration")
+    ] = None,
+    quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Is a fit of this model right? Fit simulated data again and again, and test where the truth ranks among the draws.
+    """Test whether fits of a model are right.
 
-    A calibration that was killed is gone on with by the same command.
+    Simulated data are fitted again and again, and each true value is ranked among the draws: if everything is right,
+    all ranks are equally likely. FILE is a problem file, EXAMPLE the name of a bundled example. Run the same command to
+    resume an interrupted calibration.
     """
     from equifinal.examples import find_problem
     from equifinal.formats.toml import load
     from equifinal.report import calibration as calibration_files
+    from equifinal.words.calibration import calibration_json, calibration_page
 
     options = {**({} if aux is None else {"aux": aux}), **({"swap": True} if swap else {})}
     loaded = load(find_problem(problem))
@@ -58,24 +76,27 @@ def calibrate(
         progress=not quiet and not as_json,
     )
     if as_json:
-        print_json(found.to_json())
+        print_json(calibration_json(found))
     else:
-        from equifinal.studies.calibrate.findings import page
-
-        console().print(page(found))
+        console().print(calibration_page(found))
     for path in written:
         print(f"wrote {path}", file=sys.stderr)
 
 
 def paper(
-    case: Annotated[str, typer.Argument(metavar="si|hiv", help="A case study.")],
-    quick: Annotated[bool, typer.Option("--quick", help="A twentieth of the iterations.")] = False,
-    out: Annotated[Path | None, typer.Option(help="Folder for tables and figures.", show_default="paper-CASE")] = None,
-    seed: Annotated[int, typer.Option(help="Same seed, same draws.")] = 1,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    case: Annotated[str, typer.Argument(metavar="si|hiv", hidden=True)],
+    quick: Annotated[bool, typer.Option("--quick", help="Run a twentieth of the iterations.")] = False,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Folder for tables and figures.", show_default="paper-CASE")
+    ] = None,
+    seed: Annotated[int, typer.Option(metavar="N", help="The same seed gives the same draws.")] = 1,
+    quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """The case studies of the paper behind this package: all samplers side by side, against the exact posterior."""
+    """Reproduce a case study of the underlying paper.
+
+    All samplers are run and compared with the exact posterior.
+    """
     from equifinal.report.paper.folder import study
     from equifinal.studies.paper.cases import case_study
     from equifinal.studies.progress import show_run

@@ -21,9 +21,7 @@ EXAMPLES = {
 def example_path(name: str) -> Path:
     """The problem file of a bundled example."""
     if name not in EXAMPLES:
-        raise DataError(
-            f"there is no example '{name}'{did_you_mean(name, EXAMPLES)} (there are: {', '.join(EXAMPLES)})"
-        )
+        raise DataError(f"there is no example '{name}'{did_you_mean(name, EXAMPLES)} (examples: {', '.join(EXAMPLES)})")
     return FOLDER / f"{name}.toml"
 
 
@@ -38,15 +36,15 @@ def find_problem(file_or_example: str) -> Path:
     raise DataError(f"'{file_or_example}' is neither a file nor an example{hint} (examples: {', '.join(EXAMPLES)})")
 
 
-def copy_example(name: str, folder: str | Path) -> list[Path]:
-    """Copy an example's files out; files that are already there are left alone, with an error."""
+def copy_example(name: str, to: str | Path) -> list[Path]:
+    """Copy the files of an example to a folder; it is an error if one of them exists there already."""
     source = example_path(name)
     files = [source, *FOLDER.glob(f"{name}.csv")]
-    folder = Path(folder)
+    folder = Path(to)
     targets = [folder / file.name for file in files]
     present = [str(target) for target in targets if target.exists()]
     if present:
-        raise DataError(f"{', '.join(present)} already there; choose another folder with --to")
+        raise DataError(f"{', '.join(present)} already exists; choose another folder (`to`)")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for file, target in zip(files, targets, strict=True):

@@ -22,7 +22,7 @@ from equifinal.fibre.partition import ranked, tangent_bases
 from equifinal.fibre.spread import Equivalent, equivalents
 from equifinal.fibre.support import Events, Support, events_of, support
 from equifinal.fibre.weighted import Weighted, weighted
-from equifinal.identifiability.analysis import Identifiability
+from equifinal.identifiability.verdicts import Identifiability
 from equifinal.language.expression import Expression, Name, names, to_text
 from equifinal.language.parser import parsed_combination
 from equifinal.problem.prior import Prior, from_theta, log_prior, prior_table, to_theta
@@ -108,7 +108,7 @@ class Fibre:
         if not result.complete:
             raise IdentifiabilityError(
                 "the analysis did not find all identifiable combinations, so its fibres may hold parameters with "
-                "different outputs; give it more time, supply the combinations yourself, or use the random walk"
+                "different outputs; allow more time, supply the combinations yourself, or use the random walk"
             )
         for name in result.parameters:
             if name not in priors:
@@ -201,8 +201,8 @@ class Fibre:
         if free.ndim != 3 or free.shape[2] != self.dimension:
             shown = f" ({', '.join(self.free)})" if self.free else ""
             raise IdentifiabilityError(
-                f"theta_I must hold {self.dimension} numbers{shown} a point, N points for each row of c: "
-                f"(n, N, {self.dimension}); this has shape {free.shape}"
+                f"theta_I must hold {self.dimension} numbers{shown} per point, and N points for each row of c, in "
+                f"the shape (n, N, {self.dimension}), not {free.shape}"
             )
         c = _checked(c, self.rank, "c", map(to_text, self.combinations.independent))
         if len(c) != len(free):
@@ -224,7 +224,9 @@ class Fibre:
     def support(self, c: Array, labels: Array | None = None) -> Support:
         """The intervals of theta_I over which M_c is inside the prior's support, for fibres of dimension 1."""
         if self.dimension != 1:
-            raise IdentifiabilityError(f"only fibres of dimension 1 have intervals; this one has {self.dimension}")
+            raise IdentifiabilityError(
+                f"only fibres of dimension 1 have intervals; this one has dimension {self.dimension}"
+            )
         k = int(self.chart.free[0])
         c, labels = self._values(c, labels, len(_batch(c)))
         return support(self.chart, self._events, self.table[k : k + 1], c, labels, self.bounds[k])
@@ -251,9 +253,9 @@ class Fibre:
         """The same, with a word on whether anything may be missing instead of a warning."""
         theta = self._rows(theta)
         if len(theta) != 1:
-            raise IdentifiabilityError(f"one theta at a time, not {len(theta)}")
+            raise IdentifiabilityError(f"give one parameter vector theta at a time, not {len(theta)}")
         if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
-            raise IdentifiabilityError(f"the seed must be a whole number that is not negative, not {seed!r}")
+            raise IdentifiabilityError(f"the seed must be a non-negative whole number, not {seed!r}")
         if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
             raise IdentifiabilityError(f"the number of parameter vectors must be a positive whole number, not {n!r}")
         if not np.isfinite(theta).all() or not self.contains(theta)[0]:
@@ -376,6 +378,6 @@ def _checked(rows: Any, width: int, what: str, names: Iterable[str]) -> Array:
     if rows.ndim != 2 or rows.shape[1] != width:
         shown = ", ".join(names)
         raise IdentifiabilityError(
-            f"{what} must hold {width} numbers{f' ({shown})' if shown else ''} a row; this has shape {rows.shape}"
+            f"{what} must hold {width} numbers{f' ({shown})' if shown else ''} per row; its shape is {rows.shape}"
         )
     return rows

@@ -49,8 +49,8 @@ class GeneralChart:
     def __init__(self, combinations: Combinations, free: Sequence[str], degree: int, bounds: Array, examples: Array):
         if degree < 1:
             raise IdentifiabilityError(
-                "the number of parameter vectors with the same output could not be found in time, so that none can "
-                "be guaranteed not to be missed; allow more time, or give simpler combinations by hand"
+                "the number of parameter vectors with the same output could not be determined in time, so some "
+                "might be missed; allow more time, or give simpler combinations by hand"
             )
         self.combinations, self.degree, self.bounds = combinations, degree, np.ascontiguousarray(bounds)
         names = combinations.names
@@ -155,8 +155,8 @@ class GeneralChart:
                 if self._distance(root, roots).min() > DISTINCT:
                     roots = np.vstack([roots, root[None]])
         raise IdentifiabilityError(
-            f"only {len(roots)} of {self.degree} parameter vectors over a complex point were found, so that none "
-            "can be guaranteed not to be missed; give simpler combinations by hand"
+            f"only {len(roots)} of {self.degree} parameter vectors over a complex point were found, so some "
+            "might be missed; give simpler combinations by hand"
         )
 
     def _distance(self, root: Complex, others: Complex) -> Array:

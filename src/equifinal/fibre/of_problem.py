@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from equifinal.errors import DataError
 from equifinal.fibre import Fibre
-from equifinal.identifiability.analysis import Identifiability, analyse
+from equifinal.identifiability.analysis import analyse
 from equifinal.identifiability.constancy import require_constant_output
+from equifinal.identifiability.verdicts import Identifiability
 from equifinal.language.expression import Name
 from equifinal.problem.problem import Problem
 

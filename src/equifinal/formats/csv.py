@@ -47,10 +47,12 @@ def read_csv(path: Path, columns: Mapping[str, str], *, ignore: Sequence[str] = 
     header = [cell.strip() for cell in rows[0][1]]
     for name in header:
         if header.count(name) > 1:
-            raise DataError(f"{path.name}: column '{name}' stands twice")
+            raise DataError(f"{path.name}: column '{name}' appears twice")
         if name not in columns.values() and name not in ignore:
             hint = did_you_mean(name, columns.values())
-            raise DataError(f"{path.name}: column '{name}' is not an output{hint}; else list it: ignore = [\"{name}\"]")
+            raise DataError(
+                f"{path.name}: column '{name}' is not an output{hint}; to skip it, add ignore = [\"{name}\"]"
+            )
     if columns["time"] not in header:
         raise DataError(
             f"{path.name} has no column '{columns['time']}' for the times (its columns: {', '.join(header)})"

@@ -44,7 +44,7 @@ def problem_from_json(text: str) -> Problem:
     try:
         document = json.loads(text)
         if document["format"] != FORMAT:
-            raise DataError(f"it has format {document['format']}, and this version reads format {FORMAT}")
+            raise DataError(f"its format is {document['format']}, but this version reads format {FORMAT}")
         return Problem(
             tuple(_read_experiment(e) for e in document["experiments"]),
             {name: Prior(table.pop("family"), **table) for name, table in document["priors"].items()},

@@ -136,7 +136,7 @@ def _model(document: Mapping[str, Any], priors: Mapping[str, Prior]) -> Model:
     if not isinstance(equations, str):
         raise DataError('[model] needs equations = """ ... """, a block of text')
     if outputs is None:
-        raise DataError('[model] needs outputs = ["..."]: the names of what is observed')
+        raise DataError('[model] needs outputs = ["..."], the names of what is observed')
     for key, value in (("outputs", outputs), ("inputs", inputs)):
         if not isinstance(value, list):
             raise DataError(f'[model] {key} must be a list of names, such as ["cases"], not {value!r}')
@@ -192,12 +192,12 @@ def _experiments(
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         raise DataError("experiments are written as [[experiment]], with double brackets")
     if "data" in document:
-        raise DataError("with [[experiment]] tables, data belong to each of them: write [experiment.data] below it")
+        raise DataError("with [[experiment]] tables, each has its own data: write [experiment.data] below it")
     names = [entry.get("name", f"experiment {i}") for i, entry in enumerate(entries, start=1)]
     for i, (name, entry) in enumerate(zip(names, entries, strict=True), start=1):
         where = f"[[experiment]] number {i}: "
         if not isinstance(name, str) or names.count(name) > 1:
-            raise DataError(f"{where}every experiment needs a name of its own, a text; {name!r} is not")
+            raise DataError(f"{where}every experiment needs a name of its own, given as text, not {name!r}")
         _check_keys(entry, EXPERIMENT_KEYS, where + "the table")
         varied = model
         if "constants" in entry or "initial" in entry:
@@ -243,7 +243,7 @@ def _observations(
     columns = _data_file(table, model, folder) if "file" in table else _inline(table, model)
     found = [output for output in model.outputs if output in columns.values]
     if not found:
-        raise DataError(f"there is no column for any output ({', '.join(model.outputs)})")
+        raise DataError(f"no output has a column ({', '.join(model.outputs)})")
     for output in found:
         if output not in noises:
             raise DataError(

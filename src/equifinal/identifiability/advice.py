@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import combinations, islice
 from typing import Any
 
@@ -36,34 +36,20 @@ class Advice:
     leads_to
         ``globally`` or ``locally``: how identifiable the target would then be.
     target
-        What would become identifiable.
+        The quantity that would become identifiable; None if that is everything.
     """
 
     kind: str
     names: tuple[str, ...]
     leads_to: str
-    target: str = "everything"
-
-    @property
-    def text(self) -> str:
-        what = " and ".join(self.names)
-        verb = "Knowing" if self.kind == "know" else "Measuring"
-        also = "" if self.kind == "know" else " as well"
-        result = (
-            f"{self.target} identifiable"
-            if self.leads_to == "globally"
-            else f"{self.target} identifiable up to finitely many alternatives"
-        )
-        return f"{verb} {what}{also} would make {result}."
+    target: str | None = None
 
     def to_json(self) -> dict[str, Any]:
-        parts = {"kind": self.kind, "names": list(self.names), "leads_to": self.leads_to, "target": self.target}
-        return parts | {"text": self.text}
+        return asdict(self)
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> Advice:
-        target = str(data.get("target", "everything"))
-        return Advice(str(data["kind"]), tuple(data["names"]), str(data["leads_to"]), target)
+        return Advice(**{**data, "names": tuple(data["names"])})
 
 
 def advise(
@@ -79,9 +65,9 @@ def advise(
     if not local.kernel and (fibre is None or fibre.degree == 1):
         return []
     limit = deadline.part(2.0)
-    found = list(_ranked(_to_know(local, fibre, generators, constants, rng, limit)))
-    found += list(_ranked(_to_measure(models, local, fibre, rng, deadline.part(2.0))))
-    return found
+    advice = list(_ranked(_to_know(local, fibre, generators, constants, rng, limit)))
+    advice += list(_ranked(_to_measure(models, local, fibre, rng, deadline.part(2.0))))
+    return advice
 
 
 def _ranked(candidates: Iterator[Advice]) -> list[Advice]:

@@ -10,8 +10,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from fractions import Fraction
+from itertools import chain, count
 from math import prod
 from typing import Any
 
@@ -23,144 +22,16 @@ from equifinal.algebra.elimination.fibre_points import FibreSlice, slice_fibre
 from equifinal.algebra.elimination.quotient import NotFinite
 from equifinal.algebra.elimination.solve import Stripper
 from equifinal.algebra.generators.candidates import Search
-from equifinal.algebra.generators.expressing import Expressed, express
 from equifinal.algebra.generators.membership import alternatives, is_invariant
 from equifinal.algebra.generators.null_spaces import KernelField
 from equifinal.algebra.generators.selection import Generators
 from equifinal.errors import EquifinalError, IdentifiabilityError
-from equifinal.identifiability.advice import Advice, advise
-from equifinal.identifiability.freedoms import continuous_freedoms, different, exchanged
+from equifinal.identifiability.advice import advise
+from equifinal.identifiability.freedoms import Freedom, assemble, continuous_freedoms, different, exchanged
 from equifinal.identifiability.moves import moves_along_fibre, smallest_degree
+from equifinal.identifiability.verdicts import GLOBALLY, LOCALLY, NOT, Identifiability
 from equifinal.language.expression import Expression, Name, Number, names, substitute, to_text
 from equifinal.language.model import Model
-from equifinal.language.parser import parse_expression
-from equifinal.words.identifiability import freedom_words
-
-GLOBALLY, LOCALLY, NOT = "globally", "locally", "not"
-
-
-@dataclass(frozen=True)
-class Identifiability:
-    """The answer of `analyse`.
-
-    Attributes
-    ----------
-    parameters, quantities
-        ``"globally"``, ``"locally"`` or ``"not"`` for every coordinate of theta and every quantity of
-        interest. When `scope` is ``"local"``, ``"locally"`` means identifiable at least locally.
-    alternatives
-        How many (complex) values a locally identifiable coordinate or quantity may have; only where known and
-        above 1.
-    combinations
-        Generators of the field of globally identifiable functions, simplest first, those without initial
-        values before the others. When `complete` is false they are identifiable but may not generate
-        everything.
-    constants
-        Known numbers that `combinations` contain by name.
-    fibre_dimension
-        r: on how many continuous freedoms the output does not depend.
-    fibre_degree
-        D: how many points of a fibre agree in r suitable coordinates; 0 if not known.
-    scope
-        ``"global"`` or, when time ran out before the fibre was known, ``"local"``.
-    freedoms
-        In words, what can be changed without any output changing.
-    advice
-        Smallest additions that would make everything identifiable.
-    error_probability
-        Bound on the probability that a random choice was unlucky.
-    certificate
-        Method, primes, orders, and which parts are certified and which probable.
-    """
-
-    parameters: Mapping[str, str]
-    quantities: Mapping[str, str]
-    alternatives: Mapping[str, int]
-    combinations: tuple[Expression, ...]
-    constants: Mapping[str, Fraction]
-    fibre_dimension: int
-    fibre_degree: int
-    scope: str
-    complete: bool
-    freedoms: tuple[str, ...]
-    advice: tuple[Advice, ...]
-    error_probability: float
-    seconds: float
-    certificate: Mapping[str, Any] = field(default_factory=dict)
-
-    def expresses(self, function: str | Expression, *, time_limit: float = 10.0) -> Expressed:
-        """Is a function of theta identifiable, and if that is easy, how is it written in the combinations?
-
-        Parameters
-        ----------
-        function
-            Text in the model language, such as ``"beta*N/gamma"``, or an expression.
-
-        Returns
-        -------
-        Expressed
-            ``status`` as for parameters, and ``formula`` (or None) in the names xi1, xi2, ... of
-            `combinations`.
-        """
-        if not isinstance(function, str | Expression):
-            raise IdentifiabilityError(f"a function must be text such as 'beta*N/gamma', not {function!r}")
-        expression = parse_expression(function) if isinstance(function, str) else function
-        for name in names(expression):
-            if name not in self.parameters and name not in self.constants:
-                raise IdentifiabilityError(f"'{name}' is neither a parameter nor a named constant of the analysis")
-        if not self.complete:
-            raise IdentifiabilityError(
-                "the combinations are not known to be complete, so membership cannot be decided; "
-                "give the analysis more time"
-            )
-        try:
-            return express(expression, self.combinations, tuple(self.parameters), self.constants, Deadline(time_limit))
-        except (OutOfTime, NotFinite, BadPrime):
-            raise IdentifiabilityError(
-                f"could not decide within {time_limit:g} s whether {to_text(expression)} is identifiable"
-            ) from None
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain data; combinations in the model language."""
-        return {
-            "parameters": dict(self.parameters),
-            "quantities": dict(self.quantities),
-            "alternatives": dict(self.alternatives),
-            "combinations": [to_text(c) for c in self.combinations],
-            "constants": {name: str(value) for name, value in self.constants.items()},
-            "fibre_dimension": self.fibre_dimension,
-            "fibre_degree": self.fibre_degree,
-            "scope": self.scope,
-            "complete": self.complete,
-            "freedoms": list(self.freedoms),
-            "advice": [a.to_json() for a in self.advice],
-            "error_probability": self.error_probability,
-            "seconds": self.seconds,
-            "certificate": dict(self.certificate),
-        }
-
-    @staticmethod
-    def from_json(data: Mapping[str, Any]) -> Identifiability:
-        """Read back what `to_json` gave."""
-        try:
-            return Identifiability(
-                parameters=dict(data["parameters"]),
-                quantities=dict(data["quantities"]),
-                alternatives={k: int(v) for k, v in data["alternatives"].items()},
-                combinations=tuple(parse_expression(text) for text in data["combinations"]),
-                constants={k: Fraction(v) for k, v in data["constants"].items()},
-                fibre_dimension=int(data["fibre_dimension"]),
-                fibre_degree=int(data["fibre_degree"]),
-                scope=str(data["scope"]),
-                complete=bool(data["complete"]),
-                freedoms=tuple(data["freedoms"]),
-                advice=tuple(Advice.from_json(a) for a in data["advice"]),
-                error_probability=float(data["error_probability"]),
-                seconds=float(data["seconds"]),
-                certificate=dict(data["certificate"]),
-            )
-        except (KeyError, TypeError, ValueError, AttributeError, EquifinalError) as error:
-            raise IdentifiabilityError(f"this is not a stored identifiability result: {error}") from None
 
 
 def analyse(models: Model | Sequence[Model], *, time_limit: float = 60.0, seed: int = 0) -> Identifiability:
@@ -184,14 +55,16 @@ def analyse(models: Model | Sequence[Model], *, time_limit: float = 60.0, seed: 
     if not experiments or not all(isinstance(model, Model) for model in experiments):
         raise IdentifiabilityError("analyse needs a Model, or a list of Models")
     if isinstance(time_limit, bool) or not isinstance(time_limit, (int, float)) or not time_limit > 0:
-        raise IdentifiabilityError(f"time_limit must be positive, not {time_limit!r}")
+        raise IdentifiabilityError(f"`time_limit` must be positive, not {time_limit!r}")
     try:
         return _Analysis(experiments, float(time_limit), seed).run()
     except EquifinalError:
         raise
     except Exception as error:
         reason = f"{type(error).__name__}: {error}".rstrip(": ")
-        raise IdentifiabilityError(f"the analysis of this model failed, which is a defect ({reason})") from error
+        raise IdentifiabilityError(
+            f"the analysis of this model failed because of a bug in equifinal ({reason})"
+        ) from error
 
 
 class _Analysis:
@@ -219,7 +92,9 @@ class _Analysis:
             for name, expression in model.interest.items():
                 numeric = substitute(expression, {c: Number(v) for c, v in model.constants.items()})
                 if meant.setdefault(name, numeric) != numeric:
-                    raise IdentifiabilityError(f"quantity '{name}' differs between experiments; give it a name in each")
+                    raise IdentifiabilityError(
+                        f"quantity '{name}' differs between experiments; use a different name in each"
+                    )
                 quantities[name] = self._status(numeric, local, fibres)
         counts |= {name: count for name, (_, count) in quantities.items() if count > 1}
         degree = self._degree(fibres, generators)
@@ -400,23 +275,27 @@ class _Analysis:
 
     def _freedoms(
         self, local: LocalAnalysis, fibres: Sequence[FibreSlice], status: Mapping[str, str], degree: int
-    ) -> list[str]:
+    ) -> list[Freedom]:
         travelling = [n for n in self.names if n in moving(local)]
-        continuous = []
+        continuous: Sequence[Freedom] = []
         if travelling:
             kernels = KernelField(self.models, local, self.rng)
             try:
                 kernels.at_least(len(travelling) + 3, self.deadline)
-                continuous = continuous_freedoms(kernels, travelling)
+                continuous = continuous_freedoms(kernels, travelling, self._free_symbol())
             except OutOfTime:
                 pass
         swapped = [n for n in self.names if status[n] == LOCALLY] if fibres else []
         pairs = exchanged(fibres[0], swapped) if swapped else []
         # with two points only, everything that differs between them changes together
         changing = different(fibres[0]) if fibres and fibres[0].degree == 2 else []
-        taken = {*self.names, *(x for m in self.models for x in (*m.states, *m.constants, *m.definitions))}
-        factor = next(letter for letter in "asqwzvnm" + "".join(map(chr, range(945, 970))) if letter not in taken)
-        return freedom_words(len(local.kernel), continuous, travelling, pairs, swapped, changing, degree, factor)
+        return assemble(len(local.kernel), continuous, travelling, pairs, swapped, changing, degree)
+
+    def _free_symbol(self) -> str:
+        """A short name that means nothing in the models; not ``a``, which reads as an article."""
+        taken = {*self.names}
+        taken.update(x for m in self.models for x in (*m.states, *m.constants, *m.definitions, *m.inputs))
+        return next(x for x in chain("sqwzvnm", (f"s{k}" for k in count(1))) if x not in taken)
 
     def _error_probability(self, locals_: Sequence[LocalAnalysis], fibres: Sequence[FibreSlice]) -> float:
         """Bound on the probability of an unlucky random choice, all stages together.

@@ -1,14 +1,15 @@
-r"""The freedoms of a fibre in words: scalings, shifts and swaps that leave every output unchanged.
+r"""The freedoms of a fibre: scalings, shifts, exchanges and other changes that leave every output unchanged.
 
-A scaling :math:`\theta_i \to a^{w_i}\theta_i` leaves the output unchanged if and only if
-:math:`(w_i\theta_i)` lies in the kernel at every point, a shift :math:`\theta_i \to \theta_i + a w_i` if and
-only if :math:`(w_i)` does; both are rational linear systems for w.
+A scaling :math:`\theta_i \to s^{w_i}\theta_i` leaves the output unchanged if and only if
+:math:`(w_i\theta_i)` lies in the kernel at every point, a shift :math:`\theta_i \to \theta_i + s w_i` if and
+only if :math:`(w_i)` does; both are rational linear systems for w. `words.identifiability` makes sentences of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar
 
 import flint
 
@@ -21,12 +22,87 @@ from equifinal.algebra.generators.null_spaces import KernelField
 
 @dataclass(frozen=True)
 class Freedom:
-    """A one-parameter family of changes that no output shows: ``scaling`` or ``shift``, with whole-number
-    weights.
+    """A change of parameters that no output shows; every kind of change is a class of its own."""
+
+    kind: ClassVar[str]
+
+    def to_json(self) -> dict[str, Any]:
+        return {"kind": self.kind} | asdict(self)
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> Freedom:
+        fields = {name: tuple(v) if isinstance(v, list) else v for name, v in data.items() if name != "kind"}
+        return {freedom.kind: freedom for freedom in Freedom.__subclasses__()}[data["kind"]](**fields)
+
+
+@dataclass(frozen=True)
+class Scaling(Freedom):
+    """Every parameter is multiplied by its power of a factor: theta_i -> s^w_i theta_i.
+
+    ``symbol`` is a name for s that means nothing else in the models.
     """
 
-    kind: str
-    weights: dict[str, int]
+    kind = "scaling"
+    weights: Mapping[str, int]
+    symbol: str = "s"
+
+
+@dataclass(frozen=True)
+class Shift(Freedom):
+    """A multiple of one amount is added to every parameter: theta_i -> theta_i + w_i s."""
+
+    kind = "shift"
+    weights: Mapping[str, int]
+    symbol: str = "s"
+
+
+@dataclass(frozen=True)
+class JointMotion(Freedom):
+    """These parameters move together in `dimension` directions that have no simpler description."""
+
+    kind = "joint motion"
+    names: tuple[str, ...]
+    dimension: int
+
+
+@dataclass(frozen=True)
+class Exchange(Freedom):
+    """Two parameters may be exchanged if others adjust; which ones is None where that differs between solutions."""
+
+    kind = "exchange"
+    pair: tuple[str, str]
+    adjusting: tuple[str, ...] | None = ()
+
+
+@dataclass(frozen=True)
+class SeveralValues(Freedom):
+    """Each of these parameters has several values, in `points` parameter sets counted over the complex numbers."""
+
+    kind = "several values"
+    names: tuple[str, ...]
+    points: int
+
+
+def assemble(
+    dimension: int,
+    continuous: Sequence[Freedom],
+    moving: Sequence[str],
+    pairs: Sequence[tuple[str, str]],
+    swapped: Sequence[str],
+    changing: Sequence[str],
+    degree: int,
+) -> list[Freedom]:
+    """Scalings, shifts and exchanges, and what is left of the freedom when these do not account for all of it."""
+    freedoms = list(continuous[:dimension])
+    if len(freedoms) < dimension:
+        freedoms.append(JointMotion(tuple(moving), dimension - len(freedoms)))
+    for pair in pairs:
+        undecided = not changing and degree > 2
+        freedoms.append(Exchange(pair, None if undecided else tuple(n for n in changing if n not in pair)))
+    accounted = {name for pair in pairs for name in pair} | set(changing) if pairs else set()
+    if left_over := tuple(name for name in swapped if name not in accounted):
+        freedoms.append(SeveralValues(left_over, degree))
+    return freedoms
 
 
 def _annihilators(field: KernelField) -> list[tuple[list[int], list[list[int]]]]:
@@ -46,22 +122,22 @@ def _annihilators(field: KernelField) -> list[tuple[list[int], list[list[int]]]]
     return found
 
 
-def continuous_freedoms(field: KernelField, moving: Sequence[str]) -> list[Freedom]:
+def continuous_freedoms(field: KernelField, moving: Sequence[str], symbol: str) -> list[Scaling | Shift]:
     """All scalings and shifts, shortest first; the field must hold a few points."""
     names, p = field.local.names, field.local.prime
     columns = [names.index(n) for n in moving]
-    found = []
-    for kind in ("scaling", "shift"):
+    freedoms: list[Scaling | Shift] = []
+    for kind in (Scaling, Shift):
         rows = []
         for point, forms in _annihilators(field):
-            weights = [point[i] if kind == "scaling" else 1 for i in columns]
+            weights = [point[i] if kind is Scaling else 1 for i in columns]
             rows += [[form[i] * w % p for i, w in zip(columns, weights, strict=True)] for form in forms]
         for vector in short_lattice_basis(rational_nullspace(rows, len(columns), p)):
             weights_by_name = {n: w for n, w in zip(moving, vector, strict=True) if w}
-            if kind == "shift" and len(weights_by_name) == 1:
-                continue  # a coordinate that is free altogether is said once, as a scaling
-            found.append(Freedom(kind, weights_by_name))
-    return found
+            if kind is Shift and len(weights_by_name) == 1:
+                continue  # a coordinate that is free altogether counts once, as a scaling
+            freedoms.append(kind(weights_by_name, symbol))
+    return freedoms
 
 
 def exchanged(fibre: FibreSlice, candidates: Sequence[str]) -> list[tuple[str, str]]:

@@ -9,7 +9,8 @@ from fractions import Fraction
 
 from equifinal.algebra.arithmetic.deadline import Deadline
 from equifinal.identifiability.advice import Advice
-from equifinal.identifiability.analysis import GLOBALLY, analyse
+from equifinal.identifiability.analysis import analyse
+from equifinal.identifiability.verdicts import GLOBALLY
 from equifinal.language.expression import Name, Number, substitute
 from equifinal.language.model import Model
 from equifinal.language.parser import parse_expression
@@ -33,7 +34,7 @@ def advise_on(
     if function is None:
         function = parse_expression(quantity)
     rng = random.Random(seed)
-    found: list[Advice] = []
+    advice: list[Advice] = []
 
     def verdict(varied: Sequence[Model]) -> str:
         limit = max(deadline.remaining(), 0.1)
@@ -52,10 +53,10 @@ def advise_on(
             for m in several
         ]
         if function != Name(name) and verdict(varied) == GLOBALLY:
-            found.append(Advice("know", (name,), GLOBALLY, quantity))
+            advice.append(Advice("know", (name,), GLOBALLY, quantity))
     for state in (*several[0].states, *several[0].definitions):
         if state not in several[0].outputs:
             varied = [replace(several[0], outputs=(*several[0].outputs, state)), *several[1:]]
             if verdict(varied) == GLOBALLY:
-                found.append(Advice("measure", (state,), GLOBALLY, quantity))
-    return found
+                advice.append(Advice("measure", (state,), GLOBALLY, quantity))
+    return advice

@@ -279,7 +279,7 @@ def _in_order(definitions: Mapping[str, Expression]) -> list[str]:
                 continue
             if name in path:
                 circle = " -> ".join([*path[path.index(name) :], name])
-                raise ModelError(f"definitions go round in a circle: {circle}", word=name)
+                raise ModelError(f"the definitions are circular: {circle}", word=name)
             path.append(name)
             stack.append((name, True))
             stack.extend((used, False) for used in names(definitions[name]) if used in definitions)
@@ -321,9 +321,11 @@ def _check_size(model: Model) -> None:
     measured = [measure(part) for part in parts]
     total = max(sum(nodes for nodes, _ in measured), max(size.values()))
     if total > MAX_TERMS:
-        raise ModelError(f"with definitions put in, the equations have {total} terms; at most {MAX_TERMS} are handled")
+        raise ModelError(
+            f"with definitions substituted, the equations have {total} terms; at most {MAX_TERMS} are allowed"
+        )
     if max(*(deep for _, deep in measured), *depth.values()) > MAX_DEPTH:
-        raise ModelError(f"definitions are nested more than {MAX_DEPTH} deep in each other")
+        raise ModelError(f"definitions are nested more than {MAX_DEPTH} levels deep")
 
 
 def _check_division(model: Model) -> None:
@@ -334,7 +336,7 @@ def _check_division(model: Model) -> None:
     parts |= {f"quantity '{q}'": e for q, e in model.interest.items()}
     for where, expression in parts.items():
         if not any(_finite_somewhere(expression, model, attempt) for attempt in range(3)):
-            raise ModelError(f"{where} divides by zero whatever the parameters")
+            raise ModelError(f"{where} divides by zero for all parameters")
 
 
 def _finite_somewhere(expression: Expression, model: Model, attempt: int) -> bool:

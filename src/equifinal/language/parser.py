@@ -78,7 +78,7 @@ def tokenize(text: str) -> list[Token]:
     if not isinstance(text, str):
         raise ModelError(f"model text must be a string, not {type(text).__name__}")
     if len(text) > MAX_LENGTH:
-        raise ModelError(f"the text is {len(text)} characters long; at most {MAX_LENGTH} are read")
+        raise ModelError(f"the text is {len(text)} characters long; at most {MAX_LENGTH} are allowed")
     tokens: list[Token] = []
     lines = re.split(r"\r\n|\r|\n", unicodedata.normalize("NFC", text))
     for line_number, raw in enumerate(lines, start=1):

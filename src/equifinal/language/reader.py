@@ -189,7 +189,7 @@ def _declared_names(declared: Iterable[str], what: str) -> tuple[str, ...]:
     for name in found:
         _check_name(name, what.rstrip("s"))
         if found.count(name) > 1:
-            raise ModelError(f"'{name}' stands twice among the {what}", word=name)
+            raise ModelError(f"'{name}' appears twice among the {what}", word=name)
     return tuple(canonical_name(name) for name in found)
 
 
@@ -200,7 +200,7 @@ def _read_quantities(quantities: Mapping[str, str], model: Model) -> dict[str, E
         _check_name(name, "quantity of interest")
         taken = name in known or name in model.states or name in model.inputs
         if taken and not (name in model.definitions and text == name):  # a definition may be of interest as it is
-            raise ModelError(f"quantity '{name}' has the name of something else in the model", word=name)
+            raise ModelError(f"quantity '{name}' has the same name as something else in the model", word=name)
         if not isinstance(text, str):
             raise ModelError(f"quantity '{name}' must be text such as \"beta*N/gamma\", not {text!r}", word=name)
         expression = read_part(text, f"quantity '{name}'")

@@ -131,7 +131,7 @@ def compile_system(model: Model, parameters: tuple[str, ...]) -> System:
             raise SolverError(f"parameter '{name}' of the model is missing{did_you_mean(name, parameters)}")
     if len(set(arguments)) < len(arguments):
         twice = next(name for name in arguments if arguments.count(name) > 1)
-        raise SolverError(f"'{twice}' stands twice among the parameters and constants")
+        raise SolverError(f"'{twice}' appears twice among the parameters and constants")
     integrator()  # load it now, or compile it on a machine's first run, rather than in the first solve
     dynamics = _Functions(model, arguments, {"f": model.rhs, "y": model.observed})
     start = _Functions(model, arguments, {"x0": model.start})

@@ -35,11 +35,13 @@ class Inputs:
         breaks = np.array(self.breaks, dtype=float)
         values, slopes = (np.array(a, dtype=float) for a in (self.values, self.slopes))
         if breaks.ndim != 1 or len(breaks) == 0 or not np.isfinite(breaks).all() or (np.diff(breaks) <= 0).any():
-            raise SolverError("breaks of inputs must be finite, ascending times, at least one")
+            raise SolverError("the breaks of inputs must be finite, ascending times, and at least one")
         if breaks[0] > 0:
             raise SolverError(f"inputs must be given from time 0 on; the first break is at {breaks[0]}")
         if values.ndim != 2 or values.shape != slopes.shape or len(values) != len(breaks):
-            raise SolverError("values and slopes of inputs must have a row for each break and a column for each input")
+            raise SolverError(
+                "the values and slopes of inputs must have a row for each break and a column for each input"
+            )
         if not (np.isfinite(values).all() and np.isfinite(slopes).all()):
             raise SolverError("values and slopes of inputs must be finite")
         for name, array in (("breaks", breaks), ("values", values), ("slopes", slopes)):
@@ -75,7 +77,7 @@ def _points(times: ArrayLike, values: ArrayLike) -> tuple[np.ndarray, np.ndarray
     if len(breaks) != len(levels):
         raise SolverError(f"inputs have {len(breaks)} times but {len(levels)} rows of values")
     if (np.diff(breaks) <= 0).any():
-        raise SolverError("times of inputs must be ascending")
+        raise SolverError("the times of inputs must be ascending")
     return breaks, levels
 
 

@@ -126,7 +126,7 @@ def simulate(
     p = np.ascontiguousarray(p, dtype=np.float64)
     times = np.ascontiguousarray(times, dtype=np.float64)
     if p.ndim != 2 or p.shape[1] != len(system.arguments):
-        raise SolverError(f"p must have {len(system.arguments)} columns {system.arguments}, not the shape {p.shape}")
+        raise SolverError(f"p must have {len(system.arguments)} columns {system.arguments}; its shape is {p.shape}")
     if times.ndim != 1:
         raise SolverError("times must be a list of numbers")
     n_lanes, n_times = len(p), len(times)

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from equifinal.plots.style import COLOURS, FAINT, INK, MUTED, shortened, styled
-from equifinal.studies.calibrate.findings import Calibration, p_text
+from equifinal.studies.calibrate.findings import Calibration
 from equifinal.studies.calibrate.rank_test import histogram_band, rank_band
+from equifinal.words.calibration import p_text
 
 FINE, DEPARTING = COLOURS[0], COLOURS[5]
 BAND = 0.99

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from equifinal.errors import EquifinalError
-from equifinal.identifiability.analysis import GLOBALLY, LOCALLY, NOT, Identifiability
+from equifinal.identifiability.verdicts import GLOBALLY, LOCALLY, NOT, Identifiability
 from equifinal.language.expression import Expression, Name, names, to_text
 from equifinal.plots.style import COLOURS, FAINT, INK, MUTED, shortened, styled
 from equifinal.results.store import identifiability_of, problem_of

@@ -9,7 +9,7 @@ import numpy as np
 
 from equifinal.errors import DataError, EquifinalError, did_you_mean
 from equifinal.fibre import Fibre
-from equifinal.identifiability.analysis import NOT
+from equifinal.identifiability.verdicts import NOT
 from equifinal.plots.marginals import density
 from equifinal.plots.style import COLOURS, FIBRE, MUTED, POSTERIOR, shortened, styled
 from equifinal.prediction.predict import posterior_rows

@@ -197,7 +197,9 @@ def _chosen(
     bands = [b for b in bands if (names is None or b.name in names)]
     bands = [b for b in bands if experiments is None or b.experiment in experiments]
     if not bands:
-        raise DataError("every state is an output: there is no other to draw" if kind == "state" else "no such output")
+        raise DataError(
+            "every state is an output, so there is no other state to draw" if kind == "state" else "no such output"
+        )
     return bands
 
 

@@ -7,7 +7,8 @@ from functools import cached_property
 from equifinal.errors import IdentifiabilityError
 from equifinal.fibre import Fibre
 from equifinal.fibre.of_problem import fibre_of, itself
-from equifinal.identifiability.analysis import Identifiability, analyse
+from equifinal.identifiability.analysis import analyse
+from equifinal.identifiability.verdicts import Identifiability
 from equifinal.posterior.posterior import Posterior
 from equifinal.problem.problem import Problem
 

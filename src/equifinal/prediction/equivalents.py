@@ -161,7 +161,7 @@ def _grid(problem: Problem, times: Sequence[float] | Array | None) -> Array:
     if times is None:
         every = np.unique(np.concatenate([e.times() for e in problem.experiments]))
         if not every.size:
-            raise DataError("there are no data, so the times to compare the outputs at must be given (--times 0:10:1)")
+            raise DataError("there are no data, so the times at which to compare the outputs must be given (`times`)")
     else:
         every = np.unique(np.atleast_1d(np.asarray(times, float)))
     if not every.size or not np.isfinite(every).all() or every[0] < 0 or every[-1] == 0:

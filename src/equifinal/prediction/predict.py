@@ -244,17 +244,17 @@ def quantiles(rows: Array) -> Array:
 def prediction_times(experiment: Experiment, times: Sequence[float] | Array | None, until: float | None) -> Array:
     if times is not None:
         if until is not None:
-            raise DataError("give either the times or the last of them ('until'), not both")
+            raise DataError("give either `times` or `until`, not both")
         grid = np.unique(np.asarray(times, float))
         if not grid.size or not np.isfinite(grid).all() or grid[0] < 0:
             raise DataError("times must be finite and not negative; the model starts at time 0")
         return grid
     if until is None:
         if not experiment.size:
-            raise DataError("there are no data, so the times to predict, or the last of them, must be given")
+            raise DataError("there are no data, so the prediction times must be given (`times` or `until`)")
         until = BEYOND * float(experiment.times()[-1]) or 1.0  # data at time 0 alone
     if isinstance(until, bool) or not np.isfinite(until) or until <= 0:
-        raise DataError(f"the last time of a prediction must be a positive number, not {until!r}")
+        raise DataError(f"the last prediction time (`until`) must be a positive number, not {until!r}")
     return np.linspace(0.0, until, CURVE)
 
 

@@ -84,12 +84,12 @@ def _simulate(
     needed = [*model.parameters, *(experiment.noise_parameters if rng is not None else ())]
     missing = [name for name in needed if name not in values]
     if missing:
-        raise DataError(f"no value for {', '.join(missing)}")
+        raise DataError(f"no value is given for {', '.join(missing)}")
     if any(name not in experiment.inputs for name in model.inputs):
         raise DataError(f"no values for the inputs {', '.join(model.inputs)}; give them under [inputs]")
     asked = np.unique(np.asarray(experiment.times() if times is None else times, float))
     if asked.size == 0:
-        raise DataError("there are no data, so the times to simulate must be given")
+        raise DataError("there are no data, so the simulation times must be given (`times`)")
     if not np.isfinite(asked).all() or asked[0] < 0:
         raise DataError("times must be finite and not negative; the model starts at time 0")
     grid = np.unique(np.concatenate([[0.0], asked]))

@@ -28,7 +28,9 @@ class InputSeries:
     def __post_init__(self) -> None:
         times, values = _column(self.times, "times"), _column(self.values, "values")
         if times.size == 0 or times.shape != values.shape:
-            raise DataError(f"an input needs as many values as times, at least one; got {values.size} and {times.size}")
+            raise DataError(
+                f"an input needs as many values as times, and at least one; there are {values.size} and {times.size}"
+            )
         if not (np.isfinite(times).all() and np.isfinite(values).all()):
             raise DataError("an input's times and values must be finite")
         if (np.diff(times) <= 0).any():
@@ -91,7 +93,7 @@ class Observations:
             raise DataError(f"output '{output}' has an infinite value at time {t[np.isinf(y)][0]:g}")
         if increment and not np.isnan(y[t == 0]).all():
             raise DataError(
-                f"output '{output}' is an increment but has a value at time 0, before which nothing is known"
+                f"output '{output}' is an increment, so it cannot have a value at time 0, when nothing has accumulated"
             )
         noise.check_values(y, output)
         order = np.argsort(t, kind="stable")
@@ -150,7 +152,7 @@ class Experiment:
                 raise DataError(f"{self._where}observations of '{entry.output}', which is not an output{hint}")
             if entry.output in seen:
                 raise DataError(
-                    f"{self._where}output '{entry.output}' has two sets of observations; join them into one"
+                    f"{self._where}output '{entry.output}' has two sets of observations; merge them into one"
                 )
             seen.add(entry.output)
         for name in self.inputs:

@@ -61,7 +61,7 @@ class Problem:
             model = experiment.model
             for name in experiment.noise_parameters:
                 if name in model.states or name in model.definitions or name in model.constants or name in model.inputs:
-                    raise DataError(f"the noise uses '{name}', which the model has for something else than a parameter")
+                    raise DataError(f"the noise uses '{name}', which is not a parameter of the model")
         for name in self.priors:
             if name not in known:
                 raise DataError(
@@ -70,7 +70,9 @@ class Problem:
                 )
         for name in (*known, *self.quantities, *(y for e in self.experiments for y in e.model.outputs)):
             if name in AXES:
-                raise DataError(f"'{name}' cannot be a parameter, quantity or output: ArviZ uses it for its own axes")
+                raise DataError(
+                    f"'{name}' cannot be a parameter, quantity or output: ArviZ uses this name for its own axes"
+                )
         for experiment in self.experiments:
             for name in experiment.model.outputs:
                 if name in STATISTICS:
@@ -99,7 +101,7 @@ class Problem:
             for name, expression in experiment.model.interest.items():
                 closed = substitute(expression, constants)
                 if found.setdefault(name, closed) != closed:
-                    raise DataError(f"quantity '{name}' differs between experiments; give it a name in each")
+                    raise DataError(f"quantity '{name}' differs between experiments; use a different name in each")
                 for used in names(closed):
                     if used not in known:
                         raise DataError(f"quantity '{name}' needs '{used}', which no experiment has as a parameter")
@@ -123,7 +125,7 @@ class Problem:
                 if name not in experiment.inputs:
                     missing.append(f"values of the input '{name}'")
         if missing:
-            raise DataError("for a fit the problem still needs:\n" + "\n".join(f"  - {item}" for item in missing))
+            raise DataError("before a fit, the problem still needs:\n" + "\n".join(f"  - {item}" for item in missing))
 
     def fingerprint(self) -> str:
         """A digest of everything that determines the posterior."""

@@ -14,6 +14,7 @@ from equifinal.problem.problem import Problem
 from equifinal.samplers.running.executors import workers as pool_of
 from equifinal.studies.calibrate.findings import Calibration
 from equifinal.studies.calibrate.replicates import calibrate
+from equifinal.words.calibration import calibration_json
 from equifinal.words.json_output import finite
 
 RECORD, FINDINGS, FIGURES = "replicates.jsonl", "calibration.json", ("ranks.svg", "ranks.png")
@@ -29,10 +30,10 @@ def calibrate_to(
     What was found, and the files written.
     """
     if folder.exists() and not folder.is_dir():
-        raise DataError(f"{folder} is a file; --out must name a folder")
+        raise DataError(f"{folder} is a file, but `folder` must name a folder")
     with pool_of(workers, "workers") as executor:
         found = calibrate(problem, executor=executor, record=folder / RECORD, **settings)
-    text = json.dumps(finite(found.to_json()), indent=1) + "\n"
+    text = json.dumps(finite(calibration_json(found)), indent=1) + "\n"
     written = [replace_file(folder / FINDINGS, lambda path: path.write_text(text, encoding="utf-8"), "the findings")]
     if len(found.ranks):
         figure = plot_calibration(found)

@@ -12,6 +12,7 @@ from equifinal.plots.pairs import plot_pairs
 from equifinal.report.rendering import Figures, render
 from equifinal.results import diagnostics
 from equifinal.studies.comparison import Comparison
+from equifinal.words.diagnostics import concern_sentence
 from equifinal.words.meaning import rounded, spread
 
 MOST = 12
@@ -79,5 +80,5 @@ def _sampler(done: Any, measured: Any, name: str) -> dict[str, Any]:
         "per_second": f"{measured.per_second:,.0f}",
         "rhat": f"{measured.rhat:.3f}",
         "trusted": measured.trusted,
-        "warnings": done.warnings,
+        "warnings": [concern_sentence(concern) for concern in done.concerns],
     }

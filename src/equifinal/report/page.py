@@ -42,11 +42,11 @@ def report_page(data: InferenceData, meaning: Meaning | None = None, summary: Ma
     shown, checks = predict(problem, theta), check(problem, theta)
     verdicts = determined_trajectories(problem, meaning.fibre, theta)
     rows, figures = diagnostics.summarise(data) if summary is None else summary, Figures()
-    warnings = diagnostics.advise(data, rows)
+    concerns = diagnostics.concerns(data, rows)
     return render(
         "page.html",
         name=problem.name,
-        short=sections.in_short(data, meaning, rows, warnings, checks, verdicts),
+        short=sections.in_short(data, meaning, rows, concerns, checks, verdicts),
         model=sections.model(problem),
         knowable=sections.knowable(meaning, figures),
         given=sections.given(problem, figures),
@@ -56,6 +56,6 @@ def report_page(data: InferenceData, meaning: Meaning | None = None, summary: Ma
         states=sections.states(shown, verdicts, figures),
         pairs=figures("Pairs of parameters with the fibre", lambda: pairs.plot_pairs(data, meaning=meaning)),
         freedom=bool(meaning.fibre and (meaning.fibre.dimension or meaning.fibre.chart.degree > 1)),
-        sampler=sections.sampler(data, rows, warnings, figures),
+        sampler=sections.sampler(data, rows, concerns, figures),
         again=sections.again(data),
     )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from equifinal.errors import EquifinalError
-from equifinal.identifiability.analysis import GLOBALLY, LOCALLY, NOT
+from equifinal.identifiability.verdicts import GLOBALLY, LOCALLY, NOT
 from equifinal.language.expression import number_text
 from equifinal.plots import chains, identifiability, marginals, trajectories
 from equifinal.prediction.predict import Check, Predictions, check, predict, prior_rows
@@ -18,15 +18,24 @@ from equifinal.problem.problem import Problem
 from equifinal.report.mathml import block, equation, mathml, name_mathml, rate
 from equifinal.report.rendering import Figures
 from equifinal.results import diagnostics
-from equifinal.results.meaning import COMBINATION, NOISE, PARAMETER, QUANTITY, Finding, Meaning, verdict_word
-from equifinal.words.identifiability import headline
-from equifinal.words.meaning import driven_by, rounded, sentence, shrinkage_text, spread, value_text, weakest_sentence
+from equifinal.results.meaning import COMBINATION, NOISE, PARAMETER, QUANTITY, Finding, Meaning
+from equifinal.words.diagnostics import concern_sentence, sampler_notes
+from equifinal.words.identifiability import advice_sentence, freedom_sentences, headline
+from equifinal.words.meaning import (
+    driven_by,
+    rounded,
+    sentence,
+    shrinkage_text,
+    spread,
+    value_text,
+    verdict_word,
+    weakest_sentence,
+)
 from equifinal.words.problem import problem_facts
 
 if TYPE_CHECKING:
     from arviz import InferenceData
 
-SERIOUS = ("Do not use", "never moved", "cannot fit")  # of warnings: what they are about must not be used
 MOST_CHAINS, MOST_STRIPS, MOST_PANELS = 12, 60, 24
 
 
@@ -34,7 +43,7 @@ def in_short(
     data: InferenceData,
     meaning: Meaning,
     rows: Mapping[str, diagnostics.Row],
-    warnings: list[str],
+    concerns: list[diagnostics.Concern],
     checks: list[Check],
     verdicts: Any,
 ) -> dict[str, Any]:
@@ -45,7 +54,6 @@ def in_short(
     free = [f.name for f in parameters if f.verdict == NOT]
     hidden = sorted({name for (_, name), verdict in verdicts.items() if verdict is False})
     values = [r for r in rows.values() if r["ess_bulk"] == r["ess_bulk"]]
-    serious = [w for w in warnings if any(words in w for words in SERIOUS)]
     return {
         "headline": _headline(meaning),
         "determined": [
@@ -60,7 +68,7 @@ def in_short(
         "coverage": [f"{_place(c.experiment, c.output)} {c.inside_90:.0%}" for c in checks],
         "least_ess": min((min(r["ess_bulk"], r["ess_tail"]) for r in values), default=float("nan")),
         "rhat": max((r["rhat"] for r in values if r["rhat"] == r["rhat"]), default=float("nan")),
-        "state": "bad" if serious else "mixed" if warnings else "good",
+        "state": "bad" if any(c.serious for c in concerns) else "mixed" if concerns else "good",
         "sampler": data.attrs["sampler"],
         "drawn": f"{data.posterior.sizes['chain']} × {data.posterior.sizes['draw']:,}",
     }
@@ -124,8 +132,8 @@ def knowable(meaning: Meaning, figures: Figures) -> dict[str, Any]:
         "combinations": _safe([block(mathml(c)) for c in found.combinations]),
         "constants": {n: number_text(v) for n, v in found.constants.items()},
         "increments": sorted({o.output for e in meaning.problem.experiments for o in e.observations if o.increment}),
-        "freedoms": found.freedoms,
-        "advice": [a.text for a in found.advice],
+        "freedoms": freedom_sentences(found.freedoms),
+        "advice": [advice_sentence(a) for a in found.advice],
         "sureness": f"Found by {method}{moved}; probability of error below {max(found.error_probability, 1e-30):.0e}."
         + ("" if found.scope == "global" else " The global question was not settled."),
     }
@@ -279,7 +287,7 @@ def _tone(verdict: bool | None) -> str:
 
 
 def sampler(
-    data: InferenceData, rows: Mapping[str, diagnostics.Row], warnings: list[str], figures: Figures
+    data: InferenceData, rows: Mapping[str, diagnostics.Row], concerns: list[diagnostics.Concern], figures: Figures
 ) -> dict[str, Any]:
     attributes = data.attrs
     worst = sorted(rows, key=lambda name: np.nan_to_num(rows[name]["ess_bulk"], nan=-1.0))[:MOST_CHAINS]
@@ -296,8 +304,8 @@ def sampler(
         "accepted": f"{diagnostics.acceptance(data):.1%}",
         "solves": f"{int(attributes['solves']):,}",
         "failed": f"{int(attributes['failed_solves']):,}",
-        "notes": [*json.loads(attributes.get("notes", "[]")), *diagnostics.moves_in_words(data)],
-        "warnings": warnings,
+        "notes": [*json.loads(attributes.get("notes", "[]")), *sampler_notes(data)],
+        "warnings": [concern_sentence(concern) for concern in concerns],
         "rows": [
             {"name": n, "cells": ["-" if r[k] != r[k] else format(r[k], f) for k, f in keys.items()]}
             for n, r in rows.items()

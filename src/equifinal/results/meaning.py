@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from equifinal.errors import IdentifiabilityError
 from equifinal.fibre import Fibre
-from equifinal.identifiability.analysis import GLOBALLY, LOCALLY, NOT, Identifiability
+from equifinal.identifiability.verdicts import GLOBALLY, NOT, Identifiability
 from equifinal.language.expression import Expression, Name, evaluate, names, to_text
 from equifinal.posterior.study import Study
 from equifinal.prediction.predict import prior_rows
@@ -293,12 +293,3 @@ def _worst(
     felt = np.abs(weights) * np.sqrt(np.diag(covariances[1]))  # how much each adds to the spread
     kept = {label: float(w) for label, w, f in zip(labels, weights, felt, strict=True) if f > 0.2 * felt.max()}
     return Direction(kept, 1.0 - float(values[-1]), {label: logarithmic[label] for label in kept})
-
-
-def verdict_word(finding: Finding) -> str:
-    """``identifiable``, ``one of 2 values``, ``not identifiable``, ``noise``."""
-    if finding.kind == NOISE:
-        return "noise"
-    if finding.verdict == LOCALLY:
-        return f"one of {finding.alternatives} values" if finding.alternatives else "identifiable, at least locally"
-    return {GLOBALLY: "identifiable", NOT: "not identifiable"}[finding.verdict]

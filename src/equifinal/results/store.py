@@ -11,13 +11,14 @@ import json
 import shutil
 import warnings
 from collections.abc import Mapping
+from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from equifinal.errors import DataError, InterruptedRunError
+from equifinal.errors import DataError, IdentifiabilityError, InterruptedRunError
 from equifinal.files import replace_file
 from equifinal.formats.json import problem_from_json, problem_to_json
 from equifinal.posterior.posterior import Posterior
@@ -28,7 +29,7 @@ from equifinal.samplers.running.run import Chunk, Draws
 if TYPE_CHECKING:
     from arviz import InferenceData
 
-    from equifinal.identifiability.analysis import Identifiability
+    from equifinal.identifiability.verdicts import Identifiability
 
 VERSIONS = ("equifinal", "numpy", "scipy", "numba", "arviz")
 POINTWISE_BATCH = 20_000
@@ -153,7 +154,7 @@ def save(data: InferenceData, path: str | Path) -> Path:
     size = sum(dataset.nbytes for dataset in data.values())
     folder = next(p for p in path.absolute().parents if p.exists())
     if shutil.disk_usage(folder).free < 1.2 * size + 1e5:  # HDF5 does not survive a full disk
-        raise DataError(f"cannot write the results {path}: they need {size / 1e6:.1f} MB, and the disk is nearly full")
+        raise DataError(f"cannot write the results {path}: they need {size / 1e6:.1f} MB, but the disk is nearly full")
     return replace_file(path, lambda target: data.to_netcdf(str(target), engine="h5netcdf"), "the results")
 
 
@@ -176,7 +177,7 @@ def problem_of(data: InferenceData) -> Problem:
     """
     stored = getattr(data, "constant_data", None)
     if stored is None or PROBLEM not in stored:
-        raise DataError("these results do not contain their problem; make them with this version of equifinal fit")
+        raise DataError("these results do not contain their problem; run equifinal fit again with this version")
     return problem_from_json(str(stored[PROBLEM].item()))
 
 
@@ -187,9 +188,11 @@ def store_identifiability(data: InferenceData, found: Identifiability) -> None:
 
 def identifiability_of(data: InferenceData, *, time_limit: float = 20.0) -> Identifiability:
     """The analysis stored with the results, else one made now."""
-    from equifinal.identifiability.analysis import Identifiability, analyse
+    from equifinal.identifiability.analysis import analyse
+    from equifinal.identifiability.verdicts import Identifiability
 
     stored = getattr(data, "constant_data", None)
     if stored is not None and IDENTIFIABILITY in stored:
-        return Identifiability.from_json(json.loads(str(stored[IDENTIFIABILITY].item())))
+        with suppress(IdentifiabilityError):  # of another version of this package
+            return Identifiability.from_json(json.loads(str(stored[IDENTIFIABILITY].item())))
     return analyse([e.model for e in problem_of(data).experiments], time_limit=time_limit)

@@ -62,16 +62,14 @@ def _apart(a: Row, b: Row) -> float:
     return abs(a["mean"] - b["mean"]) / error if error > 0 else float("nan")
 
 
-def check_samplers(text: str) -> list[str]:
-    """Names from ``a,b,c``, each known and named once."""
-    asked = [name.strip() for name in text.split(",") if name.strip()]
-    if len(asked) < 2:
-        raise DataError(f"--samplers {text}: name at least two, separated by commas ({', '.join(registry.names())})")
-    for name in asked:
+def require_several(samplers: Sequence[str]) -> None:
+    """Refuse fewer than two samplers, unknown ones, and one that is named twice."""
+    if len(samplers) < 2:
+        raise DataError(f"`samplers` must name at least two of {', '.join(registry.names())}")
+    for name in samplers:
         registry.require_known(name)
-        if asked.count(name) > 1:
-            raise DataError(f"--samplers {text}: '{name}' is named twice")
-    return asked
+        if list(samplers).count(name) > 1:
+            raise DataError(f"sampler '{name}' is named twice (`samplers`)")
 
 
 def compare(
@@ -84,6 +82,7 @@ def compare(
     progress: bool = True,
 ) -> Comparison:
     """Fit with each sampler into a folder of its own; one that cannot run is noted, and the others go on."""
+    require_several(samplers)
     study = Study.of(problem)
     fits: dict[str, fitting.Fit] = {}
     refused: dict[str, str] = {}

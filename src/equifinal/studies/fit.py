@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from warnings import warn
@@ -21,7 +21,7 @@ from equifinal.studies.sample import run_settings, sample
 if TYPE_CHECKING:
     from arviz import InferenceData
 
-    from equifinal.identifiability.analysis import Identifiability
+    from equifinal.identifiability.verdicts import Identifiability
     from equifinal.results.meaning import Meaning
 
 
@@ -34,7 +34,7 @@ class Fit:
 
     data: InferenceData
     summary: Mapping[str, diagnostics.Row]
-    warnings: list[str]
+    concerns: list[diagnostics.Concern]
     path: Path
     meaning: Meaning | None = None
     report: Path | None = None
@@ -66,7 +66,7 @@ class Fit:
             "results": str(self.path),
             "report": None if self.report is None else str(self.report),
             "interrupted": self.interrupted,
-            "warnings": self.warnings,
+            "concerns": [asdict(concern) for concern in self.concerns],
         }
 
 
@@ -117,8 +117,8 @@ def fit(
         try:
             meaning = interpret(data, study=study)
         except EquifinalError as error:  # the results are safe
-            warn(f"what the results mean could not be worked out: {error}", stacklevel=2)
-    return Fit(data, summary, diagnostics.advise(data, summary), path, meaning)
+            warn(f"the results could not be interpreted: {error}", stacklevel=2)
+    return Fit(data, summary, diagnostics.concerns(data, summary), path, meaning)
 
 
 def _analysed(study: Study) -> Identifiability | None:

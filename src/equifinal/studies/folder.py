@@ -32,7 +32,7 @@ def claim_folder(name: str) -> Path:
 def owned(folder: Path, overwrite: bool) -> Iterator[None]:
     """The folder, for this process alone."""
     if folder.exists() and not folder.is_dir():
-        raise DataError(f"{folder} is a file; --out must name a folder")
+        raise DataError(f"{folder} is a file, but `folder` must name a folder")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if _owner(folder) is None:
@@ -40,14 +40,16 @@ def owned(folder: Path, overwrite: bool) -> Iterator[None]:
         with open(folder / LOCK, "x") as lock:
             lock.write(str(os.getpid()))
     except FileExistsError:
-        raise DataError(f"another fit is writing to {folder}; choose another folder with --out") from None
+        raise DataError(f"another fit is writing to {folder}; choose another folder (`folder`)") from None
     except OSError as error:
         raise DataError(f"cannot write to the folder {folder}: {error.strerror or error}") from None
     try:
         if overwrite:
             (folder / CHECKPOINT).unlink(missing_ok=True)
         elif (folder / RESULTS).exists() and not (folder / CHECKPOINT).exists():
-            raise DataError(f"{folder} already holds results; choose another folder with --out, or pass --overwrite")
+            raise DataError(
+                f"{folder} already holds results; choose another folder (`folder`) or replace them (`overwrite=True`)"
+            )
         yield
     finally:
         for leftover in (folder / LOCK, *folder.glob(".*.part")):

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from arviz import InferenceData
 
     from equifinal.fibre import Fibre
-    from equifinal.identifiability.analysis import Identifiability
+    from equifinal.identifiability.verdicts import Identifiability
 
 
 def sample(

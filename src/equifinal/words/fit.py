@@ -8,10 +8,11 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from equifinal.identifiability.analysis import GLOBALLY, NOT
+from equifinal.identifiability.verdicts import GLOBALLY, NOT
 from equifinal.results import diagnostics
 from equifinal.results.diagnostics import RHAT_LIMIT, Row
 from equifinal.results.meaning import COMBINATION, NOISE, PARAMETER, QUANTITY, WEAK, Finding, Meaning
+from equifinal.words.diagnostics import concern_sentence, sampler_notes
 from equifinal.words.meaning import driven_by, rounded, shrinkage_text, spread, value_text, weakest_sentence
 
 if TYPE_CHECKING:
@@ -114,6 +115,11 @@ def _cells(finding: Finding, row: Row | None) -> dict[str, Any]:
     }
 
 
+def fit_json(done: Fit) -> dict[str, Any]:
+    """The data of a fit with its warnings as sentences."""
+    return done.to_json() | {"warnings": [concern_sentence(concern) for concern in done.concerns]}
+
+
 def show_fit(done: Fit, verbose: bool = False) -> None:
     """Print what the data said, what the run cost, warnings, and where the results are; verbosely, all diagnostics."""
     from rich.console import Console
@@ -141,13 +147,13 @@ def show_fit(done: Fit, verbose: bool = False) -> None:
         f"sampling {attributes['sampling_seconds']:.1f} s",
         highlight=False,
     )
-    for line in (*json.loads(attributes["notes"]), *diagnostics.moves_in_words(done.data)):
+    for line in (*json.loads(attributes["notes"]), *sampler_notes(done.data)):
         console.print(line, highlight=False)
     if attributes["resumed_at"] >= 0:
         console.print(f"taken up at iteration {attributes['resumed_at']:,}", highlight=False)
-    for warning in done.warnings:
-        console.print("[yellow]![/]", Text(warning), highlight=False)
-    if not done.warnings:
+    for concern in done.concerns:
+        console.print("[yellow]![/]", Text(concern_sentence(concern)), highlight=False)
+    if not done.concerns:
         console.print("[green]the draws are sound, as far as diagnostics can tell[/]", highlight=False)
     if done.report is not None:
         console.print(Text(f"report:  {done.report}"), highlight=False, soft_wrap=True)

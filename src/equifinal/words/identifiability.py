@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from equifinal.identifiability.freedoms import Freedom
+from equifinal.identifiability.advice import Advice
+from equifinal.identifiability.freedoms import Exchange, Freedom, JointMotion, Scaling, SeveralValues, Shift
+from equifinal.identifiability.verdicts import GLOBALLY
 from equifinal.language.expression import number_text, to_text
 
 if TYPE_CHECKING:
-    from equifinal.identifiability.analysis import Identifiability
-    from equifinal.prediction.equivalents import Equivalents
+    from equifinal.identifiability.verdicts import Identifiability
 
+UNSEEN = "nothing observable changes"
 LABELS = {"globally": "yes", "locally": "up to alternatives", "not": "no"}
 
 
@@ -23,67 +25,73 @@ def listed(words: Sequence[str]) -> str:
     return f"{', '.join(words[:-1])} and {words[-1]}"
 
 
-def freedom_words(
-    dimension: int,
-    continuous: Sequence[Freedom],
-    moving: Sequence[str],
-    pairs: Sequence[tuple[str, str]],
-    swapped: Sequence[str],
-    changing: Sequence[str],
-    degree: int,
-    factor: str,
-) -> list[str]:
-    """Scalings, shifts, swaps, and what is left of the freedom when these do not account for all of it."""
-    sentences = []
-    explained = 0
-    for freedom in continuous:
-        if explained == dimension:
-            break
-        sentences.append(_scaling(freedom, factor) if freedom.kind == "scaling" else _shift(freedom, factor))
-        explained += 1
-    if explained < dimension:
-        left = dimension - explained
-        how_many = "a curve" if left == 1 else f"{left} independent directions"
-        more = "further " if explained else ""
-        sentences.append(f"{listed(moving)} can move together along {more}{how_many}: nothing observable changes")
-    told = {name for pair in pairs for name in pair} | set(changing)
-    for first, second in pairs:
-        others = [n for n in changing if n not in (first, second)]
-        rest = f", if {listed(others)} {'change' if len(others) > 1 else 'changes'} accordingly" if others else ""
-        if not changing and degree > 2:
-            rest = ", others adjusted where needed"
-        sentences.append(f"{first} and {second} may be exchanged{rest}: nothing observable changes")
-    left_over = [n for n in swapped if n not in told] if pairs else list(swapped)
-    if left_over:
-        has = "has several values that give" if len(left_over) == 1 else "have several values each that give"
-        points = f" ({degree} parameter sets, counted over the complex numbers)" if degree > 1 else ""
-        sentences.append(f"{listed(left_over)} {has} the same output{points}")
-    return sentences
+def freedom_sentences(freedoms: Sequence[Freedom]) -> list[str]:
+    """What can be changed without any output changing, a sentence for each freedom."""
+    further = "further " if any(isinstance(f, (Scaling, Shift)) for f in freedoms) else ""
+    return [_freedom(freedom, further) for freedom in freedoms]
 
 
-def _power(letter: str, weight: int) -> str:
-    return letter if abs(weight) == 1 else f"{letter}^{abs(weight)}"
+def _freedom(freedom: Freedom, further: str) -> str:
+    match freedom:
+        case Scaling(weights, symbol):
+            return f"{_scaling(weights, symbol)}: {UNSEEN}"
+        case Shift(weights, symbol):
+            return f"{_shift(weights, symbol)}: {UNSEEN}"
+        case JointMotion(names, dimension):
+            along = f"a {further}curve" if dimension == 1 else f"{dimension} {further}independent directions"
+            return f"{listed(names)} can move together along {along}: {UNSEEN}"
+        case Exchange((first, second), adjusting):
+            others = "others adjusted where needed" if adjusting is None else ""
+            if adjusting:
+                others = f"if {listed(adjusting)} {'change' if len(adjusting) > 1 else 'changes'} accordingly"
+            return f"{first} and {second} may be exchanged{f', {others}' if others else ''}: {UNSEEN}"
+        case SeveralValues(names, points):
+            have = "has several values that give" if len(names) == 1 else "have several values each that give"
+            counted = f" ({points} parameter sets, counted over the complex numbers)" if points > 1 else ""
+            return f"{listed(names)} {have} the same output{counted}"
+    raise TypeError(f"no words for {freedom!r}")
 
 
-def _scaling(freedom: Freedom, letter: str) -> str:
-    if len(freedom.weights) == 1:
-        return f"{next(iter(freedom.weights))} can have any value: nothing observable changes"
+def advice_sentence(advice: Advice) -> str:
+    """What to know or to measure, and what that would achieve."""
+    what = listed(advice.names)
+    adding = f"Knowing {what}" if advice.kind == "know" else f"Measuring {what} as well"
+    result = "identifiable" if advice.leads_to == GLOBALLY else "identifiable up to finitely many alternatives"
+    return f"{adding} would make {advice.target or 'everything'} {result}."
+
+
+def identifiability_json(result: Identifiability) -> dict[str, Any]:
+    """The data of an analysis with its sentences, for machines that show them to people."""
+    return result.to_json() | {
+        "freedoms": freedom_sentences(result.freedoms),
+        "freedom_records": [freedom.to_json() for freedom in result.freedoms],
+        "advice": [advice.to_json() | {"text": advice_sentence(advice)} for advice in result.advice],
+    }
+
+
+def _power(symbol: str, weight: int) -> str:
+    return symbol if abs(weight) == 1 else f"{symbol}^{abs(weight)}"
+
+
+def _scaling(weights: Mapping[str, int], symbol: str) -> str:
+    if len(weights) == 1:
+        return f"{next(iter(weights))} can have any value"
     by_factor: dict[tuple[bool, str], list[str]] = {}
-    for name, weight in freedom.weights.items():
-        by_factor.setdefault((weight < 0, _power(letter, weight)), []).append(name)
+    for name, weight in weights.items():
+        by_factor.setdefault((weight < 0, _power(symbol, weight)), []).append(name)
     parts = [
         f"{'divide' if down else 'multiply'} {listed(names)} by {factor}"
         for (down, factor), names in sorted(by_factor.items(), key=lambda item: item[0])
     ]
-    return f"{listed(parts)}: nothing observable changes"
+    return listed(parts)
 
 
-def _shift(freedom: Freedom, letter: str) -> str:
+def _shift(weights: Mapping[str, int], symbol: str) -> str:
     parts = []
-    for name, weight in freedom.weights.items():
-        amount = letter if abs(weight) == 1 else f"{abs(weight)}*{letter}"
+    for name, weight in weights.items():
+        amount = symbol if abs(weight) == 1 else f"{abs(weight)}*{symbol}"
         parts.append(f"add {amount} to {name}" if weight > 0 else f"subtract {amount} from {name}")
-    return f"{listed(parts)}: nothing observable changes"
+    return listed(parts)
 
 
 def identifiability_page(name: str, result: Identifiability) -> Any:
@@ -122,9 +130,9 @@ def _sections(result: Identifiability) -> Iterator[tuple[str, list[str]]]:
             lines.append(f"(known: {', '.join(f'{n} = {number_text(v)}' for n, v in result.constants.items())})")
         yield "What ideal data determine" if result.complete else "Among what ideal data determine", lines
     if result.freedoms:
-        yield "What no data can show", list(result.freedoms)
+        yield "What no data can show", freedom_sentences(result.freedoms)
     if result.advice:
-        yield "What would help", [advice.text for advice in result.advice]
+        yield "What would help", [advice_sentence(advice) for advice in result.advice]
 
 
 def identifiability_text(result: Identifiability) -> str:
@@ -172,69 +180,3 @@ def _sureness(result: Identifiability) -> str:
         f"Found in {result.seconds:.2g} s by {method}{check}; probability of error below "
         f"{max(result.error_probability, 1e-30):.0e}.{scope}"
     )
-
-
-COLUMNS = 7  # vectors side by side; more go below
-
-
-def equivalents_page(found: Equivalents) -> Any:
-    """Parameter vectors with the same output for a terminal: a table, what stays, and by how little outputs differ."""
-    from rich.console import Group
-    from rich.table import Table
-    from rich.text import Text
-
-    fibre, n = found.fibre, len(found.theta)
-    parts: list[Any] = [Text(_equivalents_headline(found), style="bold")]
-    for first in range(0, n, COLUMNS):
-        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-        table.add_column("", overflow="fold")
-        block = range(first, min(first + COLUMNS, n))
-        for k in block:
-            table.add_column("given" if k == 0 else str(k + 1), justify="right", no_wrap=True)
-        for name, values, moves in zip(fibre.names, found.theta.T, found.moving, strict=True):
-            style = "" if moves or not found.moving.any() else "dim"
-            table.add_row(name, *(f"{values[k] + 0.0:.5g}" for k in block), style=style)
-        parts += [Text(), table]
-    values = fibre.xi(found.theta[:1])[0]
-    kept = [
-        Text(f"  {to_text(e)} = {value:.6g}")
-        for e, value in zip(fibre.combinations.independent, values, strict=True)
-        if n > 1 and to_text(e) not in fibre.names
-    ]
-    if kept:
-        parts += [Text(), Text("The same in all of them", style="bold"), *kept]
-    parts += [Text(), *(Text(line) for line in _equivalents_notes(found))]
-    return Group(*parts)
-
-
-def _equivalents_headline(found: Equivalents) -> str:
-    n, r = len(found.theta), found.fibre.dimension
-    what = "values of the given combinations" if found.by_hand else "output"
-    if not found.agree:
-        return "These were expected to give the same output, but simulated they do not."
-    if n == 1 and found.asked == 1:
-        return "The given parameters; ask for more (-n 6) to see others with the same output."
-    if n == 1:
-        known = "No other parameters were found" if r or not found.certain else "There are no other parameters"
-        return f"{known} inside the priors' support with the same {what}."
-    if r == 0:
-        return f"{n} parameter vectors give the same output."
-    shape = "a curve" if r == 1 else f"a set of dimension {r}"
-    return f"{n} of the parameter vectors with the same output; all of them form {shape}."
-
-
-def _equivalents_notes(found: Equivalents) -> Iterator[str]:
-    if len(found.theta) > 1:
-        worst = max(found.differences, key=lambda key: found.differences[key])
-        yield (
-            f"Simulated, their outputs differ by at most {found.largest_difference:.1e} of the largest value "
-            f"of {worst[1]} (solver tolerance {found.tolerance:.0e})."
-        )
-    if not found.certain:
-        yield (
-            "! The given parameters are a special point: combinations are dependent there, or solutions meet. There "
-            "may be more parameters with this output than shown; try values nearby."
-        )
-    for theta, reason in found.unsolved:
-        shown = ", ".join(f"{name} = {value:.5g}" for name, value in zip(found.fibre.names, theta, strict=True))
-        yield f"! Left out, because the solver failed: {shown} ({reason})."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from equifinal.identifiability.analysis import GLOBALLY, LOCALLY, NOT
+from equifinal.identifiability.verdicts import GLOBALLY, LOCALLY, NOT
 from equifinal.results.meaning import COMBINATION, NOISE, QUANTITY, UNTOUCHED, Direction, Finding, Meaning
 from equifinal.words.identifiability import listed
 
@@ -191,3 +191,12 @@ def driven_by(finding: Finding) -> str:
     if math.isnan(finding.prior_share):
         return "data and prior"
     return f"prior ({_share(finding)})" if finding.prior_share > 0.5 else f"data; prior {_share(finding)}"
+
+
+def verdict_word(finding: Finding) -> str:
+    """``identifiable``, ``one of 2 values``, ``not identifiable``, ``noise``."""
+    if finding.kind == NOISE:
+        return "noise"
+    if finding.verdict == LOCALLY:
+        return f"one of {finding.alternatives} values" if finding.alternatives else "identifiable, at least locally"
+    return {GLOBALLY: "identifiable", NOT: "not identifiable"}[finding.verdict]

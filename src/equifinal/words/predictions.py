@@ -138,7 +138,7 @@ def prediction_table(
     """
     problem = problem_of(data)
     if isinstance(seed, bool) or seed < 0:
-        raise DataError(f"the seed must not be negative, not {seed}")
+        raise DataError(f"`seed` must not be negative, not {seed}")
     known = list(dict.fromkeys(x for e in problem.experiments for x in e.model.states))
     for name in states or ():
         if name not in known:

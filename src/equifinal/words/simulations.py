@@ -1,4 +1,4 @@
-"""Simulations as tables: what ``equifinal simulate`` reads from its arguments and prints."""
+"""Simulations as tables, for ``equifinal simulate``."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from typing import Any
 
 import numpy as np
 
-from equifinal.errors import DataError, did_you_mean
+from equifinal.errors import DataError
 from equifinal.files import replace_file
 from equifinal.prediction.simulate import simulate
 from equifinal.problem.problem import Problem
 
-MAX_TIMES = 1_000_000
-
 
 @dataclass(frozen=True, eq=False)
 class SimulationTable:
+    """The columns of one experiment, by name."""
+
     experiment: str
     columns: Mapping[str, np.ndarray]
 
@@ -44,58 +44,17 @@ def _cell(value: float) -> str:
     return "" if math.isnan(value) else f"{value:.10g}"
 
 
-def read_values(problem: Problem, given: Sequence[str]) -> tuple[dict[str, float], dict[str, float]]:
-    """Values from ``name=value`` texts; for the others the prior's median, returned apart as well."""
-    values: dict[str, float] = {}
-    for text in given:
-        name, equals, number = (part.strip() for part in text.partition("="))
-        if not equals:
-            raise DataError(f"--at {text}: expected name=value")
-        if name not in problem.parameters:
-            known = ", ".join(problem.parameters)
-            raise DataError(
-                f"--at {text}: '{name}' is not a parameter{did_you_mean(name, problem.parameters)} ({known})"
-            )
-        try:
-            values[name] = float(number)
-        except ValueError:
-            raise DataError(f"--at {text}: '{number}' is not a number") from None
-    open_names = [name for name in problem.parameters if name not in values]
-    without = [name for name in open_names if name not in problem.priors]
-    if without:
-        raise DataError(f"no value and no prior for {', '.join(without)}: give --at {without[0]}=...")
-    assumed = {name: float(problem.priors[name].quantile(0.5)) for name in open_names}
-    return {name: (values | assumed)[name] for name in problem.parameters}, assumed
-
-
-def read_times(text: str) -> np.ndarray | None:
-    """Times from ``1,2,5`` or ``start:stop:step``; ``None`` for an empty text."""
-    if not text.strip():
-        return None
-    try:
-        if ":" in text:
-            start, stop, step = (float(part) for part in text.split(":"))
-            count = (stop - start) / step
-            if not (step > 0 and count >= 0):
-                raise ValueError
-            if count > MAX_TIMES:
-                raise DataError(f"--times {text}: that is {count:.0f} times; at most {MAX_TIMES} are handled")
-            return start + step * np.arange(math.floor(count + 1e-9) + 1)
-        return np.array([float(part) for part in text.split(",")])
-    except (ValueError, ZeroDivisionError, OverflowError):
-        raise DataError(f"--times {text}: expected times such as 1,2,5 or start:stop:step such as 0:10:0.5") from None
-
-
 def tables(
-    problem: Problem, values: Mapping[str, float], times: str, noise: bool, states: bool, seed: int
+    problem: Problem, values: Mapping[str, float], times: np.ndarray | None, noise: bool, states: bool, seed: int
 ) -> list[SimulationTable]:
+    """Solve every experiment: a table of its outputs, or of noisy observations of them, with the states if asked."""
     if seed < 0:
-        raise DataError(f"--seed must not be negative, not {seed}")
+        raise DataError(f"`seed` must not be negative, not {seed}")
     rng = np.random.default_rng(seed) if noise else None
     found = []
-    for trajectory in simulate(problem, values, times=read_times(times), rng=rng):
+    for trajectory in simulate(problem, values, times=times, rng=rng):
         if noise and not trajectory.observed:
-            raise DataError("--noise needs a [noise] table in the problem file")
+            raise DataError("`noise` needs a [noise] table in the problem file")
         columns = {"time": trajectory.times}
         columns |= dict(trajectory.observed if noise else trajectory.outputs)
         columns |= {k: v for k, v in trajectory.states.items() if states and k not in columns}
@@ -106,7 +65,7 @@ def tables(
 def write(found: Sequence[SimulationTable], out: Path) -> list[Path]:
     """One CSV file, or one for each experiment with its number in the name."""
     if out.is_dir() or not out.name:
-        raise DataError(f"--out {out} is a folder; give the name of a file")
+        raise DataError(f"{out} is a folder, but `out` must name a file")
     several = len(found) > 1
     paths = [out.with_stem(f"{out.stem}-{i}") if several else out for i in range(1, len(found) + 1)]
     for table, path in zip(found, paths, strict=True):

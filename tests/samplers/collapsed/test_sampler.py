@@ -19,7 +19,6 @@ from equifinal.fibre.of_problem import fibre_of
 from equifinal.formats.toml import loads
 from equifinal.posterior.posterior import Posterior
 from equifinal.posterior.study import Study
-from equifinal.results.diagnostics import moves_in_words
 from equifinal.samplers import choice as auto
 from equifinal.samplers.collapsed import plan as proposal
 from equifinal.samplers.collapsed import sampler as collapsed
@@ -32,6 +31,7 @@ from equifinal.samplers.running.run import RunSettings, run
 from equifinal.samplers.searching import importance, walkers
 from equifinal.samplers.searching.modes import find_modes
 from equifinal.studies.sample import run_settings, sample
+from equifinal.words.diagnostics import sampler_notes
 from tests.support.problems import DECAY, TWO_STAGES, decay_log_likelihood, hidden, quick_problem, scaled
 from tests.support.running import assert_same_draws, interrupt_after
 
@@ -125,7 +125,7 @@ def test_the_marginal_likelihood_of_decay() -> None:
     found = json.loads(data.attrs["findings"])
     assert found["log_evidence_error"] < 0.02
     assert abs(found["log_evidence"] - exact) < 5 * found["log_evidence_error"]
-    assert any(line.startswith("log marginal likelihood: ") for line in moves_in_words(data))
+    assert any(line.startswith("log marginal likelihood: ") for line in sampler_notes(data))
 
 
 def test_two_modes_have_the_right_shares() -> None:

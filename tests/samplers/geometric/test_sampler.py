@@ -23,7 +23,6 @@ from equifinal.fibre.of_problem import fibre_of
 from equifinal.formats.toml import load, loads
 from equifinal.posterior.posterior import Posterior
 from equifinal.problem.prior import Prior
-from equifinal.results.diagnostics import advise
 from equifinal.samplers import root_swap
 from equifinal.samplers.geometric import loops as kernel
 from equifinal.samplers.geometric import rattle
@@ -36,6 +35,7 @@ from equifinal.samplers.running.run import RunSettings, run
 from equifinal.samplers.running.sent_once import SentOnce
 from equifinal.samplers.searching.climbing import search
 from equifinal.studies.sample import sample
+from equifinal.words.diagnostics import advise
 from tests.support.exact import case
 from tests.support.problems import TWO_STAGES, decay, scaled, si
 from tests.support.running import assert_same_draws, interrupt_after

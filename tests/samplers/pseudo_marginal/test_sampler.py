@@ -19,7 +19,6 @@ from equifinal.fibre import Fibre
 from equifinal.fibre.of_problem import fibre_of
 from equifinal.formats.toml import loads
 from equifinal.posterior.posterior import Posterior
-from equifinal.results.diagnostics import advise, moves_in_words
 from equifinal.samplers.points.estimator import Estimate
 from equifinal.samplers.points.law import Moments, PriorLaw
 from equifinal.samplers.protocol import Task
@@ -28,6 +27,7 @@ from equifinal.samplers.pseudo_marginal.settings import PAPER
 from equifinal.samplers.running import run as running
 from equifinal.samplers.running.run import RunSettings, run
 from equifinal.studies.sample import run_settings, sample
+from equifinal.words.diagnostics import advise, sampler_notes
 from tests.support.exact import case
 from tests.support.problems import ARMS, DECAY, SCALED, TWO_STAGES, decay, scaled, si
 from tests.support.running import assert_same_draws, interrupt_after
@@ -458,26 +458,28 @@ def on_estimates(data, findings: dict | None = None, counts: dict | None = None)
 def test_advice_on_estimates(data) -> None:
     assert set(json.loads(data.attrs["findings"])) == {"log_estimate_variance", "zero_estimates", "longest_stay"}
     assert json.loads(data.attrs["counts"])["points"] == 4 * 300 * 16
-    assert not any("--aux" in line for line in advise(data))
+    assert not any("option aux" in line for line in advise(data))
     (noisy,) = on_estimates(data, {"log_estimate_variance": 4.2})
-    assert "variance of their logarithm 4.2" in noisy
-    assert "Take about 68 points (--aux)" in noisy
+    assert "variance of their logarithm is 4.2" in noisy
+    assert "Use about 68 points (option aux)" in noisy
     (hopeless,) = on_estimates(data, {"log_estimate_variance": math.inf})
-    assert "many more points (--aux)" in hopeless
+    assert "many more points (option aux)" in hopeless
     (empty,) = on_estimates(data, counts={"empty_points": int(0.97 * 4 * 300 * 16)})
     assert "97% of the points on fibres lie outside the prior's bounds" in empty
     assert "option law" in empty
     assert "option partition" in empty
+    (zero,) = on_estimates(data, {"zero_estimates": 0.5})
+    assert zero.startswith("50% of the estimates of p(c) at the best draw are zero")
     (stuck,) = on_estimates(data, {"longest_stay": 250.0})
     assert "stood still for 250 steps" in stuck
     assert on_estimates(data, {"longest_stay": 49.0}) == []
 
 
 def test_words_on_points_and_solves(data) -> None:
-    lines = "\n".join(moves_in_words(data))
+    lines = "\n".join(sampler_notes(data))
     assert "on each fibre: 16 points" in lines
     assert "variance of log p(c)" in lines
-    assert "ODE solves spared" in lines
+    assert "ODE solves saved" in lines
 
 
 # --- settings of a file and of a command ---

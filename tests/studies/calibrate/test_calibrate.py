@@ -24,6 +24,7 @@ from equifinal.problem.problem import Problem
 from equifinal.studies.calibrate import replicates as calibrating
 from equifinal.studies.calibrate.findings import Calibration
 from equifinal.studies.calibrate.replicates import calibrate
+from equifinal.words.calibration import verdict_sentence, warning_sentences
 from tests.support.problems import ARMS, DECAY, quick_problem
 
 QUICK = {"replicates": 6, "chains": 2, "draws": 60, "ranked": 19, "seed": 3, "progress": False}
@@ -107,7 +108,7 @@ def test_a_calibration_is_gone_on_with(plain: Calibration, tmp_path: Path, monke
 def test_a_record_of_other_settings_is_refused(change, word: str, tmp_path: Path) -> None:
     record = tmp_path / "replicates.jsonl"
     quick(record=record, replicates=1)
-    with pytest.raises(DataError, match=f"another.* {word}.*--out"):
+    with pytest.raises(DataError, match=f"another.* {word}.*`record`"):
         quick(record=record, **change)
 
 
@@ -135,22 +136,22 @@ def test_failures_are_counted_and_told(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found.failures == ((1, "SamplingError: no start was found"),)
     assert len(found.ranks) == 3
     assert not found.calibrated
-    assert "1 of 4 replicates failed" in found.verdict
-    assert any("replicate 1 failed: SamplingError" in line for line in found.warnings)
+    assert "1 of 4 replicates failed" in verdict_sentence(found)
+    assert any("replicate 1 failed: SamplingError" in line for line in warning_sentences(found))
     assert found.to_json()["failed"] == 1
 
 
 def test_if_all_fail(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(calibrating, "from_prior", lambda *_: 1 / 0)
     found = quick(replicates=2)
-    assert found.verdict == "nothing can be said: all 2 replicates failed"
+    assert verdict_sentence(found) == "nothing can be said: all 2 replicates failed"
     json.dumps(found.to_json())
 
 
 def test_short_runs_are_made_longer() -> None:
     found = quick(replicates=2, sampler="random-walk", warmup=500, ranked=99)
     assert {entry["thin"] for entry in found.entries} == {8}
-    assert any("fewer than 99 effective draws" in line for line in found.warnings)
+    assert any("fewer than 99 effective draws" in line for line in warning_sentences(found))
 
 
 def test_where_the_model_cannot_be_solved_truths_are_passed_over() -> None:
@@ -208,7 +209,7 @@ def test_the_samplers_are_calibrated(sampler: str) -> None:
     """Two tests, all quantities together at level 1e-5 each: a false alarm once in 50,000 seeds."""
     found = quick(replicates=80, draws=200, sampler=sampler, warmup=None if sampler == "auto" else 1000)
     assert not found.failures
-    assert min(found.adjusted.values()) > 1e-5, found.verdict
+    assert min(found.adjusted.values()) > 1e-5, verdict_sentence(found)
 
 
 @pytest.mark.slow
@@ -235,7 +236,7 @@ def test_an_error_is_found(wrong: str, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(Posterior, "sample_prior", lambda self, *rest: WHOLE(elsewhere, *rest))
     found = quick(problem, replicates=70, draws=100)
     assert min(found.adjusted.values()) < 1e-6
-    assert "NOT calibrated" in found.verdict
+    assert "NOT calibrated" in verdict_sentence(found)
     assert not found.calibrated
 
 

@@ -35,7 +35,7 @@ def study(
 ) -> Study:
     """Run all samplers on a case study, and write tables (Markdown, CSV, JSON) and figures (SVG, PNG) to the folder."""
     if folder.exists() and not folder.is_dir():
-        raise DataError(f"{folder} is a file; --out must name a folder")
+        raise DataError(f"{folder} is a file, but `folder` must name a folder")
     case = case_study(name)
     runs = compare(case, quick=quick, seed=seed, report=report)
     report(f"the exact posterior, by {case.reference}")

@@ -90,7 +90,7 @@ class Estimator:
         self.fibre, self.number, self.one_root = fibre, number, roots == "one"
         self.charts = [fibre.with_partition(tuple(free)) for free in charts] or [fibre]
         if self.one_root and len(self.charts) > 1:
-            raise SamplingError("one root of each point cannot be combined with several charts: sum over the roots")
+            raise SamplingError("several charts need the sum over the roots of each point, not one root")
         self.laws = [make_law(chart, law) for chart in self.charts]
         self.choices = int(self.one_root or len(self.charts) > 1)  # a uniform for the root, or for the chart
         self.width = max(law.width for law in self.laws) + self.choices

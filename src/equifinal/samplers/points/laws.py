@@ -30,7 +30,7 @@ class UniformLaw(FreeLaw):
         endless = [name for name, prior in zip(fibre.free, self.priors, strict=True) if not _bounded(prior)]
         if endless:
             raise SamplingError(
-                f"a uniform law needs finite bounds, which {', '.join(endless)} does not have: take law 'prior'"
+                f"a uniform law needs finite bounds, which {', '.join(endless)} does not have: use law 'prior'"
             )
 
     def draw(self, c: Array, uniforms: Array, moments: Moments) -> Drawn:
@@ -57,7 +57,7 @@ class IntervalLaw(FreeLaw):
         super().__init__(fibre)
         if fibre.dimension != 1:
             raise SamplingError(
-                f"law 'interval' is for fibres of dimension 1; these have {fibre.dimension}: take law 'prior'"
+                f"law 'interval' is for fibres of dimension 1; these have dimension {fibre.dimension}: use law 'prior'"
             )
         with np.errstate(divide="ignore"):
             ends = from_theta(fibre.bounds[fibre.chart.free].T.copy(), self.table)

@@ -32,7 +32,9 @@ def own_law(fibre: Fibre, make: Callable[[Fibre], Law]) -> Law:
 
 def _try(law: Law, fibre: Fibre, name: str) -> None:
     if isinstance(law.width, bool) or not isinstance(law.width, int) or law.width < 0:
-        raise SamplingError(f"law {name}: 'width' must say how many uniforms a point takes, not {law.width!r}")
+        raise SamplingError(
+            f"law {name}: 'width' must be the number of uniforms that each point takes, not {law.width!r}"
+        )
     theta = fibre.prior_draws
     c = fibre.xi(theta)
     fine = np.flatnonzero(np.isfinite(c).all(axis=1))[:TRIED]
@@ -52,6 +54,6 @@ def _try(law: Law, fibre: Fibre, name: str) -> None:
             raise SamplingError(f"law {name}: {what} must have the shape {shape}, not {np.shape(found)}")
     usable = np.isfinite(log_density)
     if not usable.any() or np.isposinf(log_density).any():
-        raise SamplingError(f"law {name}: draw must give finite log densities, at least for some c")
+        raise SamplingError(f"law {name}: draw must return finite log densities for some c at least")
     if not np.allclose(again[usable], log_density[usable], rtol=1e-6, atol=1e-6):
-        raise SamplingError(f"law {name}: log_density does not agree with what draw says of its own points")
+        raise SamplingError(f"law {name}: log_density disagrees with what draw returns for its own points")

@@ -62,12 +62,12 @@ class PolytopeLaw:
             raise SamplingError("there is no uniform law on the fibres: each is a finite set of points (r = 0)")
         if self.width > MOST_DIMENSIONS:
             raise SamplingError(
-                f"the fibres have {self.width} dimensions; polytopes are cut up in at most {MOST_DIMENSIONS}"
+                f"the fibres have {self.width} dimensions; polytopes are decomposed in at most {MOST_DIMENSIONS}"
             )
         try:
             form = require_affine_form(fibre)
         except NotAffine as reason:
-            raise SamplingError(f"the fibres are no polytopes: {reason}") from None
+            raise SamplingError(f"the fibres are not polytopes: {reason}") from None
         free, dependent = fibre.chart.free, fibre.chart.dependent
         bounds = fibre.bounds.copy()
         with np.errstate(divide="ignore"):
@@ -116,9 +116,9 @@ class PolytopeLaw:
         """Compiled code believes what it is told: so look first."""
         c, points = (np.ascontiguousarray(x, dtype=np.float64) for x in (c, points))
         if c.ndim != 2 or c.shape[1] != self.fibre.rank:
-            raise SamplingError(f"c must be (n, {self.fibre.rank}); this has shape {c.shape}")
+            raise SamplingError(f"c must have the shape (n, {self.fibre.rank}), not {c.shape}")
         if points.ndim != 3 or points.shape[0] != len(c) or points.shape[2] != self.width:
-            raise SamplingError(f"{what} must be ({len(c)}, N, {self.width}); this has shape {points.shape}")
+            raise SamplingError(f"{what} must have the shape ({len(c)}, N, {self.width}), not {points.shape}")
         return c, points
 
     def _require_bounded(self) -> None:

@@ -1,4 +1,4 @@
-"""What a calibration found: the ranks of every quantity, a test of each, and one sentence over all."""
+"""What a calibration found: the ranks of every quantity, and a test of each."""
 
 from __future__ import annotations
 
@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 from equifinal.studies.calibrate.rank_test import holm, rank_p_value
 
 LEVEL = 0.01  # of the whole family of tests
-FEW = 50  # replicates: fewer see only gross errors
-LEAST_P = 1e-12  # what rounding leaves of a p-value
 LOG_LIKELIHOOD = "log likelihood"
 
 
@@ -73,58 +71,31 @@ class Calibration:
         return bool(len(self.ranks)) and not self.departing and not self.failures
 
     @property
-    def verdict(self) -> str:
-        """One sentence."""
-        done = len(self.ranks)
-        if not done:
-            return f"nothing can be said: all {len(self.failures)} replicates failed"
-        rest = f"; {len(self.failures)} of {done + len(self.failures)} replicates failed" if self.failures else ""
-        if self.departing:
-            shown = ", ".join(self.departing[:4]) + (f" and {len(self.departing) - 4} more" * (len(self.departing) > 4))
-            worst = p_text(self.adjusted[self.departing[0]])
-            what = f"adjusted p {worst}, {done} replicates"
-            return f"NOT calibrated: the ranks of {shown} depart from uniform ({what}){rest}"
-        least = min((p for p in self.adjusted.values() if not np.isnan(p)), default=float("nan"))
-        opening = "no sign of miscalibration in those that ended" if self.failures else "calibrated"
-        return (
-            f"{opening}: the ranks of all {len(self.names)} quantities are uniform as far as {done} "
-            f"replicates can tell (least adjusted p {p_text(least)}){rest}"
-        )
+    def short_of_draws(self) -> int:
+        """How many replicates had too few effective draws even after they were run longer."""
+        return sum(entry["least_ess"] < self.most for entry in self.entries)
 
     @property
-    def warnings(self) -> list[str]:
-        """What limits the verdict."""
-        found = []
-        if 0 < len(self.ranks) < FEW:
-            found.append(f"{len(self.ranks)} replicates show gross errors only; 200 or more are usual")
-        few = sum(entry["least_ess"] < self.most for entry in self.entries)
-        if few:
-            found.append(
-                f"{few} of {len(self.ranks)} replicates had fewer than {self.most} effective draws, although they were "
-                "run longer: their ranks may be too near the ends for that reason alone; give more draws"
-            )
-        for name, column in zip(self.names, self.ranks.T, strict=True):
-            if missing := int((column < 0).sum()):
-                found.append(f"{name}: not a number in {missing} replicates, which are left out of its test")
-        passed = sum(entry["passed_over"] for entry in self.entries)
-        if passed:
-            found.append(
-                f"{passed} prior draws were passed over, for the model could not be solved there; the prior is "
-                "tested as restricted to where it can"
-            )
-        for number, reason in self.failures[:5]:
-            found.append(f"replicate {number} failed: {reason}")
-        if len(self.failures) > 5:
-            found.append(f"and {len(self.failures) - 5} replicates more")
-        return found
+    def undefined(self) -> Mapping[str, int]:
+        """In how many replicates a quantity was not a number; only those for which it happened."""
+        missing = {name: int((column < 0).sum()) for name, column in zip(self.names, self.ranks.T, strict=True)}
+        return {name: count for name, count in missing.items() if count}
+
+    @property
+    def passed_over(self) -> int:
+        """How many prior draws were passed over because the model could not be solved there."""
+        return sum(entry["passed_over"] for entry in self.entries)
 
     @property
     def samplers(self) -> Mapping[str, int]:
         """Which samplers ran, and how often; several only if one was to be chosen."""
         return dict(Counter(entry["sampler"] for entry in self.entries))
 
-    def shape(self, name: str) -> str:
-        """How the ranks of a quantity depart, in words: from the mean and the spread of ranks."""
+    def departure(self, name: str) -> str:
+        """How the posterior of a quantity errs, by the mean and the spread of its ranks.
+
+        ``low``, ``high``, ``narrow``, ``wide`` or ``other``; empty if there are too few ranks to tell.
+        """
         ranks = self.ranks_of(name)
         n, share = len(ranks), (ranks + 0.5) / (self.most + 1)
         if n < 2:
@@ -132,10 +103,10 @@ class Calibration:
         shift = (share.mean() - 0.5) * np.sqrt(12 * n)
         spread = (np.mean((share - 0.5) ** 2) - 1 / 12) * np.sqrt(180 * n)  # variance of (U - 1/2)^2 is 1/180
         if max(abs(shift), abs(spread)) < 2:
-            return "departs otherwise"
+            return "other"
         if abs(shift) > abs(spread):
-            return "posterior too low" if shift > 0 else "posterior too high"
-        return "posterior too narrow" if spread > 0 else "posterior too wide"
+            return "low" if shift > 0 else "high"
+        return "narrow" if spread > 0 else "wide"
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -154,56 +125,11 @@ class Calibration:
                     "p": self.p_values[name],
                     "p_adjusted": self.adjusted[name],
                     "departs": name in self.departing,
-                    "shape": self.shape(name) if name in self.departing else "",
                     "ranks": [int(r) for r in self.ranks[:, k]],
                 }
                 for k, (name, kind) in enumerate(zip(self.names, self.kinds, strict=True))
             },
             "level": LEVEL,
             "calibrated": self.calibrated,
-            "verdict": self.verdict,
-            "warnings": self.warnings,
             "note": self.note,
         }
-
-
-def p_text(p: float) -> str:
-    return "-" if np.isnan(p) else f"< {LEAST_P:g}" if p < LEAST_P else f"{p:.2g}"
-
-
-SPARKS = "▁▂▃▄▅▆▇█"
-
-
-def page(found: Calibration) -> Any:
-    """The verdict for a terminal: a row a quantity, what limits it, and the sentence."""
-    from rich.console import Group
-    from rich.table import Table
-    from rich.text import Text
-
-    title = f"Calibration of {found.problem}"
-    table = Table(title=title, title_justify="left", box=None, pad_edge=False)
-    table.add_column("", no_wrap=True)
-    table.add_column("", no_wrap=True, style="dim")
-    table.add_column("ranks", no_wrap=True)
-    table.add_column("p", justify="right", no_wrap=True)
-    table.add_column("adjusted", justify="right", no_wrap=True)
-    table.add_column("", no_wrap=True)
-    for name, kind in zip(found.names, found.kinds, strict=True):
-        bad = name in found.departing
-        cells = [p_text(found.p_values[name]), p_text(found.adjusted[name]), found.shape(name) if bad else ""]
-        table.add_row(name, "" if kind == name else kind, _sparks(found, name), *cells, style="red" if bad else None)
-    chosen = ", ".join(f"{name} {count}x" for name, count in found.samplers.items())
-    lines = [Text(f"{chosen}; each truth ranked among {found.most} draws; seed {found.seed}")] if chosen else []
-    lines += [Text(found.note)] if found.note else []
-    lines += [Text.assemble(("! ", "yellow"), warning) for warning in found.warnings]
-    return Group(table, *lines, Text(found.verdict, style="bold"))
-
-
-def _sparks(found: Calibration, name: str, bins: int = 20) -> str:
-    """A histogram in one line; a bar of the expected height is in the middle."""
-    ranks = found.ranks_of(name)
-    if not len(ranks):
-        return ""
-    counts = np.histogram(ranks, np.linspace(0, found.most + 1, bins + 1))[0]
-    heights = np.clip(np.rint(counts * bins / len(ranks) * 3.5), 0, len(SPARKS) - 1).astype(int)
-    return "".join(SPARKS[h] for h in heights)

@@ -38,7 +38,7 @@ class ReplicateLog:
                 entry = json.loads(line)
                 self.found[int(entry["number"])] = entry
             except (ValueError, KeyError, TypeError):
-                raise DataError(f"{path} is damaged; remove it to start anew") from None
+                raise DataError(f"{path} is damaged; remove it to start afresh") from None
         if lines[-1]:
             with open(path, "r+b") as file:
                 file.truncate(sum(len(line) + 1 for line in whole))
@@ -62,9 +62,11 @@ class ReplicateLog:
             stored = json.loads(line)
             other = [name for name in header if stored.get(name) != json.loads(json.dumps(header[name]))]
         except (ValueError, AttributeError):
-            raise DataError(f"{self.path} is not the record of a calibration; choose another folder") from None
+            raise DataError(
+                f"{self.path} is not the record of a calibration; choose another place (`record`)"
+            ) from None
         if other:
             raise DataError(
-                f"{self.path} belongs to a calibration with another {' and '.join(other)}; choose another folder "
-                "with --out, or remove it to start anew"
+                f"{self.path} belongs to a calibration with another {' and '.join(other)}; choose another place "
+                "(`record`), or remove the file to start afresh"
             )

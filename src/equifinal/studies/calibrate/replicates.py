@@ -111,8 +111,8 @@ def calibrate(
     settings = run_settings(problem, asked | usual | {"options": options})
     if settings.chains * settings.draws < ranked:
         raise DataError(
-            f"{settings.chains} chains of {settings.draws} draws are fewer than the {ranked} that the truth is "
-            "ranked among; give more draws"
+            f"{settings.chains} chains of {settings.draws} draws are fewer than the {ranked} among which the "
+            "true value is ranked; use more draws"
         )
     study = Study(without_values(study.problem), analysis=study.known_analysis, fibre=fibre)
     with show_stage("compiling (a machine's first run takes some ten seconds)", progress):
@@ -286,6 +286,10 @@ def _require_times(problem: Problem) -> None:
     try:
         problem.require_complete()
     except DataError as error:
-        text = str(error).replace("for a fit the problem", "for a calibration the problem")
-        hint = "\n(values of data are replaced by simulated ones, but their times are needed)" if "data" in text else ""
+        text = str(error).replace("before a fit", "before a calibration")
+        hint = (
+            "\n(the values of the data are replaced by simulated ones, but their times are needed)"
+            if "data" in text
+            else ""
+        )
         raise DataError(text + hint) from None

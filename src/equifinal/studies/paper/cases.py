@@ -75,7 +75,7 @@ class CaseStudy:
 def case_study(name: str) -> CaseStudy:
     made = {"si": _si, "hiv": _hiv}
     if name not in made:
-        raise DataError(f"there is no case study '{name}'{did_you_mean(name, made)} (there are: {', '.join(made)})")
+        raise DataError(f"there is no case study '{name}'{did_you_mean(name, made)} (case studies: {', '.join(made)})")
     return made[name]()
 
 

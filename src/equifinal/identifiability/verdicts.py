@@ -1,0 +1,144 @@
+"""What an identifiability analysis answers: verdicts, combinations, freedoms and advice, all as data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+from equifinal.algebra.arithmetic.deadline import Deadline, OutOfTime
+from equifinal.algebra.arithmetic.residues import BadPrime
+from equifinal.algebra.elimination.quotient import NotFinite
+from equifinal.algebra.generators.expressing import Expressed, express
+from equifinal.errors import EquifinalError, IdentifiabilityError
+from equifinal.identifiability.advice import Advice
+from equifinal.identifiability.freedoms import Freedom
+from equifinal.language.expression import Expression, names, to_text
+from equifinal.language.parser import parse_expression
+
+GLOBALLY, LOCALLY, NOT = "globally", "locally", "not"
+
+
+@dataclass(frozen=True)
+class Identifiability:
+    """The answer of `analyse`; `words.identifiability` puts it in sentences.
+
+    Attributes
+    ----------
+    parameters, quantities
+        ``"globally"``, ``"locally"`` or ``"not"`` for every coordinate of theta and every quantity of
+        interest. When `scope` is ``"local"``, ``"locally"`` means identifiable at least locally.
+    alternatives
+        How many (complex) values a locally identifiable coordinate or quantity may have; only where known and
+        above 1.
+    combinations
+        Generators of the field of globally identifiable functions, simplest first, those without initial
+        values before the others. When `complete` is false they are identifiable but may not generate
+        everything.
+    constants
+        Known numbers that `combinations` contain by name.
+    fibre_dimension
+        r: on how many continuous freedoms the output does not depend.
+    fibre_degree
+        D: how many points of a fibre agree in r suitable coordinates; 0 if not known.
+    scope
+        ``"global"`` or, when time ran out before the fibre was known, ``"local"``.
+    freedoms
+        What can be changed without any output changing.
+    advice
+        Smallest additions that would make everything identifiable.
+    error_probability
+        Bound on the probability that a random choice was unlucky.
+    certificate
+        Method, primes, orders, and which parts are certified and which probable.
+    """
+
+    parameters: Mapping[str, str]
+    quantities: Mapping[str, str]
+    alternatives: Mapping[str, int]
+    combinations: tuple[Expression, ...]
+    constants: Mapping[str, Fraction]
+    fibre_dimension: int
+    fibre_degree: int
+    scope: str
+    complete: bool
+    freedoms: tuple[Freedom, ...]
+    advice: tuple[Advice, ...]
+    error_probability: float
+    seconds: float
+    certificate: Mapping[str, Any] = field(default_factory=dict)
+
+    def expresses(self, function: str | Expression, *, time_limit: float = 10.0) -> Expressed:
+        """Is a function of theta identifiable, and if that is easy, how is it written in the combinations?
+
+        Parameters
+        ----------
+        function
+            Text in the model language, such as ``"beta*N/gamma"``, or an expression.
+
+        Returns
+        -------
+        Expressed
+            ``status`` as for parameters, and ``formula`` (or None) in the names xi1, xi2, ... of
+            `combinations`.
+        """
+        if not isinstance(function, str | Expression):
+            raise IdentifiabilityError(f"a function must be text such as 'beta*N/gamma', not {function!r}")
+        expression = parse_expression(function) if isinstance(function, str) else function
+        for name in names(expression):
+            if name not in self.parameters and name not in self.constants:
+                raise IdentifiabilityError(f"'{name}' is neither a parameter nor a named constant of the analysis")
+        if not self.complete:
+            raise IdentifiabilityError(
+                "the combinations are not known to be complete, so membership cannot be decided; "
+                "allow the analysis more time"
+            )
+        try:
+            return express(expression, self.combinations, tuple(self.parameters), self.constants, Deadline(time_limit))
+        except (OutOfTime, NotFinite, BadPrime):
+            raise IdentifiabilityError(
+                f"could not decide within {time_limit:g} s whether {to_text(expression)} is identifiable"
+            ) from None
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data; combinations in the model language."""
+        return {
+            "parameters": dict(self.parameters),
+            "quantities": dict(self.quantities),
+            "alternatives": dict(self.alternatives),
+            "combinations": [to_text(c) for c in self.combinations],
+            "constants": {name: str(value) for name, value in self.constants.items()},
+            "fibre_dimension": self.fibre_dimension,
+            "fibre_degree": self.fibre_degree,
+            "scope": self.scope,
+            "complete": self.complete,
+            "freedoms": [f.to_json() for f in self.freedoms],
+            "advice": [a.to_json() for a in self.advice],
+            "error_probability": self.error_probability,
+            "seconds": self.seconds,
+            "certificate": dict(self.certificate),
+        }
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> Identifiability:
+        """Read back what `to_json` gave."""
+        try:
+            return Identifiability(
+                parameters=dict(data["parameters"]),
+                quantities=dict(data["quantities"]),
+                alternatives={k: int(v) for k, v in data["alternatives"].items()},
+                combinations=tuple(parse_expression(text) for text in data["combinations"]),
+                constants={k: Fraction(v) for k, v in data["constants"].items()},
+                fibre_dimension=int(data["fibre_dimension"]),
+                fibre_degree=int(data["fibre_degree"]),
+                scope=str(data["scope"]),
+                complete=bool(data["complete"]),
+                freedoms=tuple(Freedom.from_json(f) for f in data["freedoms"]),
+                advice=tuple(Advice.from_json(a) for a in data["advice"]),
+                error_probability=float(data["error_probability"]),
+                seconds=float(data["seconds"]),
+                certificate=dict(data["certificate"]),
+            )
+        except (KeyError, TypeError, ValueError, AttributeError, EquifinalError) as error:
+            raise IdentifiabilityError(f"this is not a stored identifiability analysis: {error}") from None

@@ -1,0 +1,76 @@
+"""Parameter vectors with the same output, for ``equifinal equivalents``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from equifinal.language.expression import to_text
+
+if TYPE_CHECKING:
+    from equifinal.prediction.equivalents import Equivalents
+
+COLUMNS = 7  # vectors side by side; more go below
+
+
+def equivalents_page(found: Equivalents) -> Any:
+    """Parameter vectors with the same output for a terminal: a table, what stays, and by how little outputs differ."""
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    fibre, n = found.fibre, len(found.theta)
+    parts: list[Any] = [Text(_equivalents_headline(found), style="bold")]
+    for first in range(0, n, COLUMNS):
+        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+        table.add_column("", overflow="fold")
+        block = range(first, min(first + COLUMNS, n))
+        for k in block:
+            table.add_column("given" if k == 0 else str(k + 1), justify="right", no_wrap=True)
+        for name, values, moves in zip(fibre.names, found.theta.T, found.moving, strict=True):
+            style = "" if moves or not found.moving.any() else "dim"
+            table.add_row(name, *(f"{values[k] + 0.0:.5g}" for k in block), style=style)
+        parts += [Text(), table]
+    values = fibre.xi(found.theta[:1])[0]
+    kept = [
+        Text(f"  {to_text(e)} = {value:.6g}")
+        for e, value in zip(fibre.combinations.independent, values, strict=True)
+        if n > 1 and to_text(e) not in fibre.names
+    ]
+    if kept:
+        parts += [Text(), Text("The same in all of them", style="bold"), *kept]
+    parts += [Text(), *(Text(line) for line in _equivalents_notes(found))]
+    return Group(*parts)
+
+
+def _equivalents_headline(found: Equivalents) -> str:
+    n, r = len(found.theta), found.fibre.dimension
+    what = "values of the given combinations" if found.by_hand else "output"
+    if not found.agree:
+        return "These were expected to give the same output, but simulated they do not."
+    if n == 1 and found.asked == 1:
+        return "Only the given parameters were asked for; ask for more vectors to see others with the same output."
+    if n == 1:
+        known = "No other parameters were found" if r or not found.certain else "There are no other parameters"
+        return f"{known} inside the priors' support with the same {what}."
+    if r == 0:
+        return f"{n} parameter vectors give the same output."
+    shape = "a curve" if r == 1 else f"a set of dimension {r}"
+    return f"{n} of the parameter vectors with the same output; all of them form {shape}."
+
+
+def _equivalents_notes(found: Equivalents) -> Iterator[str]:
+    if len(found.theta) > 1:
+        worst = max(found.differences, key=lambda key: found.differences[key])
+        yield (
+            f"Simulated, their outputs differ by at most {found.largest_difference:.1e} of the largest value "
+            f"of {worst[1]} (solver tolerance {found.tolerance:.0e})."
+        )
+    if not found.certain:
+        yield (
+            "! The given parameters are a special point: combinations are dependent there, or solutions meet. There "
+            "may be more parameters with this output than shown; try values nearby."
+        )
+    for theta, reason in found.unsolved:
+        shown = ", ".join(f"{name} = {value:.5g}" for name, value in zip(found.fibre.names, theta, strict=True))
+        yield f"! Left out, because the solver failed: {shown} ({reason})."
