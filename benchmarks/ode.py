@@ -111,7 +111,7 @@ def overhead() -> None:
 START_UP = """
 import sys, time
 began = time.perf_counter()
-from equifinal.model import Model
+from equifinal.language.model import Model
 from equifinal.ode import compile_system, simulate
 imported = time.perf_counter()
 hiv = Model.parse('''

@@ -13,7 +13,8 @@ from equifinal.errors import DataError, SamplingError
 from equifinal.formats.toml import loads
 from equifinal.results import store as result
 from equifinal.results.diagnostics import ConcernKind, summarise, summary_row
-from equifinal.studies.sample import run_settings, sample
+from equifinal.samplers.settings import run_settings
+from equifinal.studies.sample import sample
 from equifinal.words.diagnostics import SENTENCES, advise
 from tests.support.problems import DECAY, decay, quick_problem
 

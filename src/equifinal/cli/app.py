@@ -223,7 +223,7 @@ def check(problem: ProblemArgument, as_json: JsonOption = False) -> None:
     """
     from equifinal.examples import find_problem
     from equifinal.formats.toml import load
-    from equifinal.studies.sample import run_settings
+    from equifinal.samplers.settings import run_settings
     from equifinal.words.problem import problem_facts, problem_words
 
     loaded = load(find_problem(problem))

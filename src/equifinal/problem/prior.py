@@ -217,9 +217,6 @@ class Untruncated(NamedTuple):
 
 
 def _untruncated(kernel: int, a: float, b: float, c: float, lower: float, upper: float) -> Untruncated:
-    # special functions rather than scipy.stats, whose import takes longer than many a fit
-    from scipy import special
-
     width = upper - lower
     if kernel == UNIFORM:
         return Untruncated(
@@ -238,6 +235,9 @@ def _untruncated(kernel: int, a: float, b: float, c: float, lower: float, upper:
             lambda q: upper * np.exp(-decades * q),
             math.log(decades),
         )
+    # special functions rather than scipy.stats, whose import takes longer than many a fit
+    from scipy import special
+
     if kernel == NORMAL:
         return Untruncated(
             lambda x: special.ndtr((x - a) / b),

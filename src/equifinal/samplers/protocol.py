@@ -26,10 +26,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from equifinal.posterior.posterior import Posterior
-
 if TYPE_CHECKING:
     from equifinal.fibre import Fibre
+    from equifinal.posterior.posterior import Posterior
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]

@@ -14,22 +14,33 @@ AUTO = "auto"
 
 @dataclass(frozen=True)
 class Entry:
-    """A sampler: in a word what it does, how it wants its fibre, and itself or the module that it is."""
+    """A sampler: in a word what it does, how it wants its fibre, and itself or the folder of its modules.
+
+    A folder has a module ``sampler`` and a module ``settings``, which is quickly imported and all that it takes to
+    check what a user asks for.
+    """
 
     help: str
     fibre: FibreUse
     home: str | Sampler
 
+    @property
+    def sampler(self) -> Sampler:
+        """The sampler itself."""
+        return import_module(f"{self.home}.sampler") if isinstance(self.home, str) else self.home
 
+    @property
+    def settings(self) -> Sampler:
+        """Something that has its ``Settings`` and ``WARMUP``."""
+        return import_module(f"{self.home}.settings") if isinstance(self.home, str) else self.home
+
+
+_HERE = "equifinal.samplers"
 _ENTRIES = {
-    "collapsed": Entry(
-        "nearly independent draws of the combinations", FibreUse.COARSEST, "equifinal.samplers.collapsed.sampler"
-    ),
-    "pseudo-marginal": Entry(
-        "a Metropolis walk on the combinations", FibreUse.EXACT, "equifinal.samplers.pseudo_marginal.sampler"
-    ),
-    "geometric": Entry("RATTLE moves along the fibre", FibreUse.EXACT, "equifinal.samplers.geometric.sampler"),
-    "random-walk": Entry("adaptive Metropolis, the baseline", FibreUse.EXACT, "equifinal.samplers.random_walk.sampler"),
+    "collapsed": Entry("nearly independent draws of the combinations", FibreUse.COARSEST, f"{_HERE}.collapsed"),
+    "pseudo-marginal": Entry("a Metropolis walk on the combinations", FibreUse.EXACT, f"{_HERE}.pseudo_marginal"),
+    "geometric": Entry("RATTLE moves along the fibre", FibreUse.EXACT, f"{_HERE}.geometric"),
+    "random-walk": Entry("adaptive Metropolis, the baseline", FibreUse.EXACT, f"{_HERE}.random_walk"),
 }
 
 
@@ -58,8 +69,7 @@ def entry(name: str) -> Entry:
 
 def sampler(name: str) -> Sampler:
     """Import a sampler."""
-    home = entry(name).home
-    return import_module(home) if isinstance(home, str) else home
+    return entry(name).sampler
 
 
 def require_known(name: object) -> None:

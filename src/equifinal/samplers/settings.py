@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from equifinal.errors import DataError, did_you_mean
 from equifinal.samplers import registry
+
+if TYPE_CHECKING:
+    from equifinal.problem.problem import Problem
 
 MAX_DRAWS = 10**9
 
@@ -42,7 +45,7 @@ class RunSettings:
     def __post_init__(self) -> None:
         registry.require_known(self.sampler)
         if self.warmup is None and self.sampler != registry.AUTO:
-            object.__setattr__(self, "warmup", registry.sampler(self.sampler).WARMUP)
+            object.__setattr__(self, "warmup", registry.entry(self.sampler).settings.WARMUP)
         whole = {"chains": 1, "warmup": 0, "draws": 1, "thin": 1, "seed": 0}
         if self.warmup is None:  # not known before a sampler is chosen
             del whole["warmup"]
@@ -57,7 +60,7 @@ class RunSettings:
 
     def sampler_settings(self) -> Any:
         """The options of the sampler, checked."""
-        make = registry.sampler(self.sampler).Settings
+        make = registry.entry(self.sampler).settings.Settings
         known = [option.name for option in fields(make)]  # type: ignore[arg-type]
         for name in self.options:
             if name not in known:
@@ -68,3 +71,22 @@ class RunSettings:
     @property
     def iterations(self) -> int:
         return self.warmup + self.draws * self.thin
+
+
+def run_settings(problem: Problem, asked: Mapping[str, Any]) -> RunSettings:
+    """Settings asked for, else the problem's own, else the defaults; options one by one."""
+    own: dict[str, Any] = dict(problem.sampling)
+    given = {key: value for key, value in asked.items() if value is not None}
+    usual = own.get("sampler", "auto")
+    if given.get("sampler", usual) != usual:
+        own.pop("options", None)  # they are for another sampler
+    chosen: dict[str, Any] = {"sampler": "auto"} | own | given
+    for key in chosen:
+        if key not in RunSettings.__dataclass_fields__:
+            hint = did_you_mean(key, RunSettings.__dataclass_fields__)
+            raise DataError(f"there is no sampling setting '{key}'{hint}")
+    if not isinstance(chosen.get("options", {}), Mapping):
+        raise DataError(f"sampling options must be a table, not {chosen['options']!r}")
+    if isinstance(own.get("options"), Mapping) and "options" in given:
+        chosen["options"] = {**own["options"], **given["options"]}
+    return RunSettings(**chosen)

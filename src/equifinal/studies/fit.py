@@ -15,8 +15,9 @@ from equifinal.problem.problem import Problem
 from equifinal.results import diagnostics
 from equifinal.results import store as result
 from equifinal.samplers.running.executors import workers
+from equifinal.samplers.settings import run_settings
 from equifinal.studies.folder import CHECKPOINT, REPORT, RESULTS, claim_folder, owned, to_be_continued
-from equifinal.studies.sample import run_settings, sample
+from equifinal.studies.sample import sample
 
 if TYPE_CHECKING:
     from arviz import InferenceData

@@ -8,14 +8,13 @@ from concurrent.futures import Executor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from equifinal.errors import DataError, did_you_mean
 from equifinal.posterior.study import Study
 from equifinal.problem.problem import Problem
 from equifinal.results.store import store_identifiability, to_inference_data
 from equifinal.samplers import registry
 from equifinal.samplers.protocol import FibreUse
 from equifinal.samplers.running.run import Update, run
-from equifinal.samplers.settings import RunSettings
+from equifinal.samplers.settings import run_settings
 from equifinal.studies.progress import show_run, show_stage
 
 if TYPE_CHECKING:
@@ -103,22 +102,3 @@ def sample(
     if study.known_analysis is not None:
         store_identifiability(data, study.known_analysis)
     return data
-
-
-def run_settings(problem: Problem, asked: Mapping[str, Any]) -> RunSettings:
-    """Settings asked for, else the problem's own, else the defaults; options one by one."""
-    own: dict[str, Any] = dict(problem.sampling)
-    given = {key: value for key, value in asked.items() if value is not None}
-    usual = own.get("sampler", "auto")
-    if given.get("sampler", usual) != usual:
-        own.pop("options", None)  # they are for another sampler
-    chosen: dict[str, Any] = {"sampler": "auto"} | own | given
-    for key in chosen:
-        if key not in RunSettings.__dataclass_fields__:
-            hint = did_you_mean(key, RunSettings.__dataclass_fields__)
-            raise DataError(f"there is no sampling setting '{key}'{hint}")
-    if not isinstance(chosen.get("options", {}), Mapping):
-        raise DataError(f"sampling options must be a table, not {chosen['options']!r}")
-    if isinstance(own.get("options"), Mapping) and "options" in given:
-        chosen["options"] = {**own["options"], **given["options"]}
-    return RunSettings(**chosen)

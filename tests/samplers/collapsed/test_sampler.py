@@ -30,7 +30,8 @@ from equifinal.samplers.running import run as running
 from equifinal.samplers.running.run import RunSettings, run
 from equifinal.samplers.searching import importance, walkers
 from equifinal.samplers.searching.modes import find_modes
-from equifinal.studies.sample import run_settings, sample
+from equifinal.samplers.settings import run_settings
+from equifinal.studies.sample import sample
 from equifinal.words.diagnostics import sampler_notes
 from tests.support.problems import DECAY, TWO_STAGES, decay_log_likelihood, hidden, quick_problem, scaled
 from tests.support.running import assert_same_draws, interrupt_after

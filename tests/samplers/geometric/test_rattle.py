@@ -328,7 +328,7 @@ def test_kernels_are_compiled_once_whatever_the_constraint() -> None:
         u, p = starts(example)
         u.flags.writeable = False
         move(example.constraint, u, p[::-1], np.float32(example.eps), np.int8(1), Settings(reversibility=1))
-    assert len(rattle_kernel.move_chains.signatures) == 1
+    assert len(rattle_kernel.move_chains.dispatcher.signatures) == 1
 
 
 def test_linear_systems_of_any_scale_and_order() -> None:

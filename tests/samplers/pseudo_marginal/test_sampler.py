@@ -26,7 +26,8 @@ from equifinal.samplers.pseudo_marginal import sampler
 from equifinal.samplers.pseudo_marginal.settings import PAPER
 from equifinal.samplers.running import run as running
 from equifinal.samplers.running.run import RunSettings, run
-from equifinal.studies.sample import run_settings, sample
+from equifinal.samplers.settings import run_settings
+from equifinal.studies.sample import sample
 from equifinal.words.diagnostics import advise, sampler_notes
 from tests.support.exact import case
 from tests.support.problems import ARMS, DECAY, SCALED, TWO_STAGES, decay, scaled, si

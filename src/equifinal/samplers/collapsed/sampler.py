@@ -38,7 +38,7 @@ from equifinal.fibre import Fibre
 from equifinal.samplers.collapsed import plan as proposal
 from equifinal.samplers.collapsed.batches import COUNTS, State, batch_length, drawn_from, run_batch
 from equifinal.samplers.collapsed.plan import Plan
-from equifinal.samplers.collapsed.settings import POINTS, Settings
+from equifinal.samplers.collapsed.settings import POINTS, WARMUP, Settings
 from equifinal.samplers.marginal.target import Estimates, Target, Tool
 from equifinal.samplers.points.law import Moments
 from equifinal.samplers.protocol import Block, Kept, Start, Task, concatenated
@@ -48,7 +48,6 @@ __all__ = ["COUNTS", "WARMUP", "Plan", "Settings", "State", "examine", "init", "
 
 Array = NDArray[np.float64]
 
-WARMUP = 64  # iterations: chains begin where importance sampling has been already
 
 join = concatenated
 

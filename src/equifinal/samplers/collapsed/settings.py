@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from equifinal.errors import DataError
 from equifinal.samplers.pseudo_marginal import settings as pseudo_marginal
 
+WARMUP = 64  # iterations: chains begin where importance sampling has been already
 POINTS = (16, 32, 64, 128, 256, 512, 1024)  # numbers of points on a fibre that are tried
 
 

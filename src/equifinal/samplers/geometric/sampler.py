@@ -41,7 +41,7 @@ from equifinal.samplers.adaptation import FACTOR_EVERY, factorised, update_momen
 from equifinal.samplers.geometric import loops, rattle
 from equifinal.samplers.geometric.loops import Transition, Weights
 from equifinal.samplers.geometric.scaled_fibre import equipment, ground
-from equifinal.samplers.geometric.settings import Settings
+from equifinal.samplers.geometric.settings import WARMUP, Settings
 from equifinal.samplers.protocol import Info, NoPlan, Start, Task, concatenated, no_findings, no_plan, steps_in_a_block
 from equifinal.samplers.searching.climbing import search
 from equifinal.samplers.searching.first_covariance import first_covariance
@@ -57,7 +57,6 @@ COUNTS = (
 )
 WEIGHTS = Weights()
 FAILURES = 0.05  # share of moves along the fibre that may fail for the size of their steps
-WARMUP = 5000
 
 
 class State(NamedTuple):

@@ -17,6 +17,7 @@ PAPER = {
     "tangent_sd": 0.2,
     "scaled": False,
 }
+WARMUP = 5000
 
 
 @dataclass(frozen=True)

@@ -40,9 +40,6 @@ from equifinal.samplers.points.laws import LawChoice, make_law
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-POINTS = ("lattice", "iid")
-ROOTS = ("sum", "one")
-
 
 class Estimate(NamedTuple):
     """hat p_C for n values of c, and the roots it consists of.

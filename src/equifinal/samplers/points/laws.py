@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from equifinal.errors import SamplingError
 from equifinal.fibre import Fibre
 from equifinal.problem.prior import LOGUNIFORM, UNIFORM, Prior, from_theta, to_theta
+from equifinal.samplers.points import names
 from equifinal.samplers.points.block_law import BlockLaw, blocks
 from equifinal.samplers.points.gaussian_laws import LearnedLaw, LocalLaw
 from equifinal.samplers.points.law import Drawn, FreeLaw, Law, Moments, PriorLaw
@@ -128,14 +129,8 @@ class NoPoint:
         return np.zeros(free.shape[:2])
 
 
-LAWS: dict[str, Callable[[Fibre], Law]] = {
-    "interval": IntervalLaw,
-    "polytope": PolytopeLaw,
-    "prior": PriorLaw,
-    "uniform": UniformLaw,
-    "local": LocalLaw,
-    "learned": LearnedLaw,
-}
+_CLASSES = (IntervalLaw, PolytopeLaw, PriorLaw, UniformLaw, LocalLaw, LearnedLaw)
+LAWS: dict[str, Callable[[Fibre], Law]] = dict(zip(names.LAWS, _CLASSES, strict=True))
 
 
 def make_law(fibre: Fibre, choice: LawChoice) -> Law:

@@ -44,7 +44,7 @@ from equifinal.samplers.points.law import Moments
 from equifinal.samplers.protocol import Info, Kept, NoPlan, Start, Task, concatenated, no_plan, steps_in_a_block
 from equifinal.samplers.pseudo_marginal import gradient as gradient_proposal
 from equifinal.samplers.pseudo_marginal.gradient import Aim, aim
-from equifinal.samplers.pseudo_marginal.settings import Settings
+from equifinal.samplers.pseudo_marginal.settings import WARMUP, Settings
 from equifinal.samplers.searching.climbing import search
 from equifinal.samplers.searching.first_covariance import first_covariance
 from equifinal.samplers.searching.starts import starting
@@ -57,7 +57,6 @@ COUNTS = ("points", "empty_points", "roots", "unresolved_roots", "impossible", "
 POINTS_COUNT, EMPTY, ROOTS_COUNT, UNRESOLVED, IMPOSSIBLE, SAVED = range(len(COUNTS))
 SAME_BRANCH = 1e-6  # relative difference of labels on one branch, at the most
 EARLY = True  # whether solves are spared that cannot be accepted
-WARMUP = 5000
 TRIALS = 200  # estimates at one c, to see how noisy they are
 
 _made: WeakKeyDictionary[Fibre, dict[Any, Estimator | EstimatorByC]] = WeakKeyDictionary()

@@ -8,13 +8,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from equifinal.errors import DataError, did_you_mean
-from equifinal.samplers.points.estimator import POINTS, ROOTS
-from equifinal.samplers.points.laws import LAWS
+from equifinal.samplers.points.names import LAWS, POINTS, ROOTS
 
 MOST_POINTS = 100_000  # on a fibre: more would only take memory
 PARTITIONS = ("volume", "qr", "by c")
 TARGETS = {"walk": 0.27, "gradient": 0.5}  # proposals, and the acceptance that suits each
 PAPER = {"aux": 128, "points": "iid", "law": "uniform", "roots": "one", "partition": "qr"}
+WARMUP = 5000
 
 
 @dataclass(frozen=True)

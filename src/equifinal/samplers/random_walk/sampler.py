@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from equifinal.samplers import root_swap
 from equifinal.samplers.adaptation import FACTOR_EVERY, factorised, propose, update_moments
 from equifinal.samplers.protocol import Info, NoPlan, Start, Task, concatenated, no_findings, no_plan, steps_in_a_block
-from equifinal.samplers.random_walk.settings import Settings
+from equifinal.samplers.random_walk.settings import WARMUP, Settings
 from equifinal.samplers.searching.climbing import prior_start
 from equifinal.samplers.searching.starts import starting
 
@@ -33,7 +33,6 @@ __all__ = ["COUNTS", "WARMUP", "Plan", "Settings", "State", "examine", "init", "
 Array = NDArray[np.float64]
 
 COUNTS = ("swapped", "unresolved_roots")
-WARMUP = 5000
 
 
 class State(NamedTuple):

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from equifinal.errors import DataError
 
 Array = NDArray[np.float64]
+WARMUP = 5000
 
 
 @dataclass(frozen=True)

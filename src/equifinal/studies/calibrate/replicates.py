@@ -38,11 +38,11 @@ from equifinal.results.diagnostics import import_arviz
 from equifinal.samplers import registry
 from equifinal.samplers.protocol import FibreUse
 from equifinal.samplers.running.sent_once import SentOnce
-from equifinal.samplers.settings import RunSettings
+from equifinal.samplers.settings import RunSettings, run_settings
 from equifinal.studies.calibrate.findings import LOG_LIKELIHOOD, Calibration
 from equifinal.studies.calibrate.log import ReplicateLog
 from equifinal.studies.progress import show_count, show_stage
-from equifinal.studies.sample import run_settings, sample
+from equifinal.studies.sample import sample
 
 if TYPE_CHECKING:
     from equifinal.fibre import Fibre
