@@ -34,7 +34,7 @@ y = [1.9, 1.6, 1.1, 0.8, 0.1]
 '''
 
 # to stand in place of its [data]
-ARMS = """
+EXPERIMENTS = """
 [[experiment]]
 name = 'one'
 data = { time = [0, 1, 4], y = [1.9, 1.1, 0.1] }

@@ -224,7 +224,7 @@ def step(task: Task, state: State, rngs: Sequence[np.random.Generator], iteratio
     counts[:, POINTS_COUNT], counts[:, EMPTY] = tool.number, found.empty
     counts[:, ROOTS_COUNT], counts[:, UNRESOLVED] = found.roots, found.unresolved
     counts[:, IMPOSSIBLE] = ~possible
-    counts[:, SAVED] = len(posterior.arms) - there.solves
+    counts[:, SAVED] = len(posterior.likelihoods) - there.solves
     if iteration < warmup:
         state = _adapt(state, acceptance, settings, iteration)
     return state, Info(acceptance, accepted, there.solves, there.failures, counts)
