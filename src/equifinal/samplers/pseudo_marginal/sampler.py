@@ -123,7 +123,7 @@ def begin(task: Task, positions: Array) -> Start:
     theta = fibre.to_theta(positions)
     h = coordinates.forward(fibre.xi(theta))
     covariance = first_covariance(posterior, positions, fibre)
-    solves, failures = found.solves + len(posterior.arms), found.failures
+    solves, failures = found.solves + len(posterior.likelihoods), found.failures
     likelihood, slope, log_scale = found.log_likelihood, np.empty((chains, 0)), math.log(2.38 / math.sqrt(max(q, 1)))
     factor = np.stack([factorised(s[:q, :q], np.diag(coordinates.spread)) for s in covariance])
     if settings.proposal == "gradient":
