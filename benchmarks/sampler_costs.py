@@ -15,7 +15,7 @@ from equifinal import ode
 from equifinal.examples import example_path
 from equifinal.fibre import Fibre
 from equifinal.fibre.of_problem import fibre_of
-from equifinal.formats.toml import load
+from equifinal.formats.load import load
 from equifinal.posterior.posterior import Posterior
 from equifinal.samplers.geometric import loops as kernel
 from equifinal.samplers.geometric import sampler as geometric
