@@ -16,7 +16,7 @@ from equifinal.ode import integrator
 
 SOLVE = """
 import sys
-from equifinal.model import Model
+from equifinal.language.model import Model
 from equifinal.ode import compile_system, simulate
 system = compile_system(Model.parse("x' = -k*x\\nx(0) = 1", ["x"]), ("k",))
 found = simulate(system, [[1.0]], [1.0], sensitivities=True)
