@@ -19,7 +19,7 @@ import numpy as np
 from equifinal.examples import example_path
 from equifinal.fibre import Fibre
 from equifinal.fibre.of_problem import fibre_of
-from equifinal.formats.toml import load
+from equifinal.formats.load import load
 from equifinal.posterior.posterior import Posterior
 from equifinal.results.diagnostics import import_arviz
 from equifinal.samplers.collapsed import sampler as collapsed

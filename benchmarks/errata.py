@@ -24,7 +24,8 @@ import numpy as np
 from equifinal.examples import example_path
 from equifinal.fibre import Fibre
 from equifinal.fibre.of_problem import fibre_of
-from equifinal.formats.toml import load, loads
+from equifinal.formats.load import load
+from equifinal.formats.toml import loads
 from equifinal.posterior.posterior import Posterior
 from equifinal.prediction.simulate import simulate
 from equifinal.results.diagnostics import import_arviz

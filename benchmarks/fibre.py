@@ -10,7 +10,7 @@ from timing import best_seconds
 
 from equifinal.examples import example_path
 from equifinal.fibre import Fibre
-from equifinal.formats.toml import load
+from equifinal.formats.load import load
 from equifinal.identifiability.analysis import analyse
 from equifinal.language.model import Model
 from equifinal.problem.prior import Prior

@@ -15,7 +15,7 @@ from equifinal import ode
 from equifinal.examples import example_path
 from equifinal.fibre import Fibre
 from equifinal.fibre.of_problem import fibre_of
-from equifinal.formats.toml import load
+from equifinal.formats.load import load
 from equifinal.posterior.posterior import Posterior
 from equifinal.samplers.geometric import loops as kernel
 from equifinal.samplers.geometric import sampler as geometric
@@ -32,10 +32,10 @@ BATCH = 200  # values of c for which p_C is estimated at once
 
 def seconds_of_a_solve(rng: np.random.Generator) -> float:
     hiv = Posterior(load(example_path("hiv")))
-    arm = hiv.arms[0]
+    (likelihood,) = hiv.likelihoods
     truth = np.array([2.4e-5, 0.01, 0.5, 3.0, 10.0, 1000.0]) * np.exp(0.02 * rng.standard_normal((LANES, 6)))
-    work = arm.arguments(truth)
-    return best_seconds(lambda: ode.simulate(arm.system, work, arm.times, threads=1, **arm.settings), 20) / LANES
+    work = likelihood.system, likelihood.arguments(truth), likelihood.times
+    return best_seconds(lambda: ode.simulate(*work, threads=1, **likelihood.settings), 20) / LANES
 
 
 def seconds_of_moves(posterior: Posterior, fibre: Fibre, rng: np.random.Generator) -> tuple[float, float]:

@@ -18,7 +18,7 @@ import numpy as np
 from scipy import stats
 
 from equifinal.examples import example_path
-from equifinal.formats.toml import load
+from equifinal.formats.load import load
 from equifinal.posterior.posterior import Posterior
 from equifinal.posterior.study import Study
 from equifinal.prediction.fresh_data import from_prior

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from equifinal.errors import EquifinalError
     from equifinal.fibre import Fibre
-    from equifinal.formats.toml import load
+    from equifinal.formats.load import load
     from equifinal.identifiability.analysis import analyse
     from equifinal.identifiability.verdicts import Identifiability
     from equifinal.language.model import Model
@@ -39,7 +39,7 @@ _HOMES = {
     "Prior": "problem.prior",
     "Noise": "problem.noise",
     "Problem": "problem.problem",
-    "load": "formats.toml",
+    "load": "formats.load",
     "analyse": "identifiability.analysis",
     "Identifiability": "identifiability.verdicts",
     "Fibre": "fibre",

@@ -411,7 +411,7 @@ def test_our_own_faults_are_owned_up_to(problem: Path, tmp_path: Path, monkeypat
     def broken(*_: object) -> None:
         raise RuntimeError("boom")
 
-    monkeypatch.setattr("equifinal.formats.toml.load", broken)
+    monkeypatch.setattr("equifinal.formats.load.load", broken)
     monkeypatch.setattr(sys, "argv", ["equifinal", "check", str(problem)])
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     with pytest.raises(SystemExit) as caught:

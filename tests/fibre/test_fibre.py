@@ -12,7 +12,7 @@ from equifinal.examples import example_path
 from equifinal.fibre import Fibre
 from equifinal.fibre.combinations import PointStatus
 from equifinal.fibre.partition import ranked, tangent_bases
-from equifinal.formats.toml import load
+from equifinal.formats.load import load
 from equifinal.identifiability.analysis import analyse
 from equifinal.identifiability.constancy import require_constant_output
 from equifinal.language.model import Model

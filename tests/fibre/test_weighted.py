@@ -14,7 +14,7 @@ from equifinal.fibre import direct as direct_module
 from equifinal.fibre.homotopy import GeneralChart
 from equifinal.fibre.of_problem import fibre_of as problem_fibre
 from equifinal.fibre.weighted import OPEN, Weighted, _direct
-from equifinal.formats.toml import load
+from equifinal.formats.load import load
 from equifinal.identifiability.analysis import analyse
 from equifinal.problem.prior import Prior
 from tests.support.charts import fibre_of

@@ -11,7 +11,7 @@ from equifinal.errors import DataError
 from equifinal.formats.json import problem_from_json, problem_to_json
 from equifinal.formats.toml import loads
 from equifinal.results.store import load, problem_of, save
-from tests.support.problems import ARMS, DECAY
+from tests.support.problems import DECAY, EXPERIMENTS
 from tests.support.runs import AWKWARD, problem_named, run
 
 FORCED = """
@@ -41,7 +41,7 @@ rtol = 1e-7
         problem_named("hiv"),
         problem_named("influenza"),
         loads(AWKWARD, name="awkward"),
-        loads(DECAY.replace("[data]", "[other]").split("[other]")[0] + ARMS, name="arms"),
+        loads(DECAY.replace("[data]", "[other]").split("[other]")[0] + EXPERIMENTS, name="several"),
         loads(FORCED, name="forced"),
     ],
     ids=lambda p: p.name,

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from equifinal.errors import DataError, EquifinalError, ModelError
 from equifinal.examples import EXAMPLES, example_path
-from equifinal.formats.toml import load, loads
+from equifinal.formats.load import load
+from equifinal.formats.toml import loads
 from equifinal.problem.problem import Problem
 
 MODEL = '''

@@ -13,7 +13,7 @@ from equifinal.posterior.posterior import Posterior
 from equifinal.problem.data import Experiment, Observations
 from equifinal.problem.noise import Noise
 from equifinal.problem.problem import Problem
-from tests.support.problems import ARMS, DECAY, decay, decay_log_likelihood, si
+from tests.support.problems import DECAY, EXPERIMENTS, decay, decay_log_likelihood, si
 
 
 def logistic(theta: np.ndarray, t: np.ndarray) -> np.ndarray:
@@ -140,11 +140,11 @@ def test_inputs_drive_the_model() -> None:
     )
     text += '[inputs]\nu = { time = [0, 1, 3], value = [2, 0, 1], interpolation = "step" }\n'
     posterior = Posterior(loads(text))
-    outputs, status = posterior.arms[0].outputs(np.array([[1.0, 0.5]]))
+    outputs, status = posterior.likelihoods[0].outputs(np.array([[1.0, 0.5]]))
     assert status.tolist() == [0]
     np.testing.assert_allclose(outputs[0, :, 0], 0.5 + np.array([0, 1, 2, 2, 3]), atol=1e-8)
     linear = Posterior(loads(text.replace("step", "linear")))
-    outputs, _ = linear.arms[0].outputs(np.array([[1.0, 0.5]]))
+    outputs, _ = linear.likelihoods[0].outputs(np.array([[1.0, 0.5]]))
     # u falls from 2 to 0 over [0, 1], rises to 1 over [1, 3], is held at 1 after
     np.testing.assert_allclose(outputs[0, :, 0], 0.5 + np.array([0, 0.75, 1, 1.25, 3]), atol=1e-8)
 
@@ -229,13 +229,13 @@ ESTIMATED = DECAY.replace("sd = 0.2", 'sd = "s"').replace(
 )
 
 
-def three_arms(text: str = DECAY) -> Posterior:
-    return Posterior(loads(text.split("[data]")[0] + ARMS))
+def three_experiments(text: str = DECAY) -> Posterior:
+    return Posterior(loads(text.split("[data]")[0] + EXPERIMENTS))
 
 
 @pytest.mark.parametrize("text", [DECAY, ESTIMATED], ids=["sd known", "sd estimated"])
 def test_early_rejection_loses_nothing(text: str) -> None:
-    posterior, rng = three_arms(text), np.random.default_rng(7)
+    posterior, rng = three_experiments(text), np.random.default_rng(7)
     theta = posterior.sample_prior(rng, 400)
     full = posterior.log_likelihood(theta)
     # a thousand times the margin for rounding, which is relative
@@ -250,21 +250,21 @@ def test_early_rejection_loses_nothing(text: str) -> None:
     assert found.solves.sum() < full.solves.sum()
 
 
-def test_early_rejection_stops_at_the_arm_that_decides() -> None:
-    posterior = three_arms()
+def test_early_rejection_stops_at_the_experiment_that_decides() -> None:
+    posterior = three_experiments()
     theta = posterior.sample_prior(np.random.default_rng(8), 50)
     parts = [values.sum(axis=1) for values in posterior.pointwise(theta).values()]
-    best = [stats.norm(0, 0.2).logpdf(0) * arm.y.size for arm in posterior.arms]
+    best = [stats.norm(0, 0.2).logpdf(0) * experiment.size for experiment in posterior.problem.experiments]
     for solved in range(3):
         reach = sum(parts[:solved]) + sum(best[solved:])
         before = sum(parts[: solved - 1]) + sum(best[solved - 1 :]) if solved else np.full(50, np.inf)
-        # what an arm is solved for and what it turns out to give, with `least` between them
+        # what an experiment is solved for and what it turns out to give, with `least` between them
         least = np.where(before < np.inf, 0.5 * (reach + before), reach + 1.0)
         assert (posterior.log_likelihood(theta, least).solves == solved).all()
 
 
 def test_the_bound_follows_estimated_noise() -> None:
-    posterior = three_arms(ESTIMATED)
+    posterior = three_experiments(ESTIMATED)
     theta = np.column_stack([np.full(3, 0.6), np.full(3, 2.0), [0.1, 1.0, 5.0]])
     # seven observations: at most -7 log(s sqrt(2 pi))
     assert posterior.log_likelihood(theta, np.full(3, -7.0)).solves.tolist() == [3, 3, 0]
@@ -272,7 +272,7 @@ def test_the_bound_follows_estimated_noise() -> None:
 
 def test_early_rejection_of_failed_solves() -> None:
     text = DECAY.replace("-k*x", "k*x*x").replace("lower = 0.1, upper = 2", "lower = 0.001, upper = 20")
-    posterior = three_arms(text)
+    posterior = three_experiments(text)
     theta = np.array([[15.0, 2.0], [0.001, 2.0], [15.0, 2.0]])
     found = posterior.log_likelihood(theta, np.array([-1e300, -1e300, -np.inf]))
     assert found.failures.tolist() == [1, 0, 3]
@@ -282,7 +282,7 @@ def test_early_rejection_of_failed_solves() -> None:
 
 
 def test_relative_noise_is_never_rejected_early() -> None:
-    posterior = three_arms(DECAY.replace("sd = 0.2", "relative = 0.2"))
+    posterior = three_experiments(DECAY.replace("sd = 0.2", "relative = 0.2"))
     theta = posterior.sample_prior(np.random.default_rng(9), 5)
     assert (posterior.log_likelihood(theta, np.full(5, 1e6)).solves == 3).all()
 

@@ -52,6 +52,10 @@ def simulated(*, as_labelled: bool = False) -> dict[str, np.ndarray]:
     return {name: np.array(sorted(rows))[:, 1] for name, rows in found.items()}
 
 
+def observed() -> dict[str, np.ndarray]:
+    return {e.name: e.observations[0].values for e in sneyd_problem().experiments}
+
+
 def test_the_problem_is_the_published_one() -> None:
     problem = sneyd_problem()
     assert (len(problem.experiments), len(problem.parameters), len(problem.model.states)) == (9, 15, 6)
@@ -62,18 +66,18 @@ def test_the_problem_is_the_published_one() -> None:
 def test_solutions_against_published_simulations() -> None:
     curves = simulated()
     for settings in (CAREFUL, SolverSettings()):
-        for arm in Posterior(sneyd_problem(solver=settings)).arms:
-            outputs, status = arm.outputs(published())
+        for likelihood in Posterior(sneyd_problem(solver=settings)).likelihoods:
+            outputs, status = likelihood.outputs(published())
             assert status.tolist() == [0]
             # outputs reach 0.26, and the published ones are as precise as this
-            np.testing.assert_allclose(outputs[0, :, 0], curves[arm.experiment.name], rtol=0, atol=2e-6)
+            np.testing.assert_allclose(outputs[0, :, 0], curves[likelihood.experiment.name], rtol=0, atol=2e-6)
 
 
 def test_labels_of_the_published_simulations() -> None:
     """The condition table is right, not the labels: the published sigma is that of the residuals under it alone."""
 
     def root_mean_square(curves: dict[str, np.ndarray]) -> float:
-        residuals = [arm.y - curves[arm.experiment.name] for arm in careful().arms]
+        residuals = [values - curves[name] for name, values in observed().items()]
         return float(np.sqrt(np.mean(np.concatenate(residuals) ** 2)))
 
     assert root_mean_square(simulated()) == pytest.approx(nominal()["sigma"], rel=2e-3)
@@ -82,7 +86,7 @@ def test_labels_of_the_published_simulations() -> None:
 
 def test_likelihood_against_published_simulations() -> None:
     curves, sigma = simulated(), nominal()["sigma"]
-    expected = sum(stats.norm(curves[arm.experiment.name], sigma).logpdf(arm.y).sum() for arm in careful().arms)
+    expected = sum(stats.norm(curves[name], sigma).logpdf(values).sum() for name, values in observed().items())
     assert careful().log_likelihood(published()).values[0] == pytest.approx(expected, abs=2e-3)
 
 
@@ -131,7 +135,7 @@ def test_equivalents_have_the_same_output() -> None:
     assert {
         name for name, column in zip(names, found.theta.T, strict=True) if np.ptp(column) > 0.01 * column[0]
     } == MOVING
-    for arm in careful().arms:
-        outputs, status = arm.outputs(found.theta)
+    for likelihood in careful().likelihoods:
+        outputs, status = likelihood.outputs(found.theta)
         assert (status == 0).all()
         np.testing.assert_allclose(outputs, outputs[[0] * 6], rtol=1e-6, atol=1e-9)

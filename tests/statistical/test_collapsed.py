@@ -14,7 +14,7 @@ from scipy import stats
 
 from equifinal.examples import example_path
 from equifinal.fibre import Fibre
-from equifinal.formats.toml import load
+from equifinal.formats.load import load
 from equifinal.samplers.collapsed import batches as collapsed_block
 from equifinal.samplers.collapsed import sampler as collapsed
 from equifinal.samplers.collapsed.plan import Plan

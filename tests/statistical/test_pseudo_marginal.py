@@ -15,7 +15,7 @@ from scipy import stats
 
 from equifinal.examples import example_path
 from equifinal.fibre import Fibre
-from equifinal.formats.toml import load
+from equifinal.formats.load import load
 from equifinal.samplers.coordinates.of_combinations import combination_coordinates
 from equifinal.samplers.points import estimator as estimating
 from equifinal.samplers.points.estimator import Estimator

@@ -16,9 +16,8 @@ import numpy as np
 from scipy import stats
 
 from equifinal.fibre import Fibre
-from equifinal.posterior.posterior import Evaluation, Likelihood, Outputs
+from equifinal.posterior.posterior import Evaluation, Expansion, Likelihood, Outputs
 from equifinal.problem.prior import Prior, log_prior, to_theta
-from equifinal.problem.score import Expansion
 from equifinal.studies.paper.si_reference import (
     SI_BOUNDS,
     si_combinations,
@@ -34,7 +33,7 @@ Array = np.ndarray
 class Known:
     """A posterior with a likelihood in closed form: what samplers need of `equifinal.posterior.posterior.Posterior`."""
 
-    arms = (None,)  # one experiment
+    likelihoods = (None,)  # one experiment
     noise_only: tuple[str, ...] = ()
 
     def __init__(self, fibre: Fibre, log_density: Callable[[Array], Array]):

@@ -9,7 +9,8 @@ import numpy as np
 from equifinal.examples import example_path
 from equifinal.fibre import Fibre
 from equifinal.fibre.of_problem import fibre_of
-from equifinal.formats.toml import load, loads
+from equifinal.formats.load import load
+from equifinal.formats.toml import loads
 from equifinal.posterior.posterior import Posterior
 from equifinal.problem.problem import Problem
 
@@ -34,7 +35,7 @@ y = [1.9, 1.6, 1.1, 0.8, 0.1]
 '''
 
 # to stand in place of its [data]
-ARMS = """
+EXPERIMENTS = """
 [[experiment]]
 name = 'one'
 data = { time = [0, 1, 4], y = [1.9, 1.1, 0.1] }

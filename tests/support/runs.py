@@ -8,7 +8,8 @@ import numpy as np
 from arviz import InferenceData
 
 from equifinal.examples import example_path
-from equifinal.formats.toml import load, loads
+from equifinal.formats.load import load
+from equifinal.formats.toml import loads
 from equifinal.problem.problem import Problem
 from equifinal.report.page import report_page
 from equifinal.results.meaning import Meaning, interpret

@@ -13,7 +13,8 @@ from pathlib import Path
 import numpy as np
 
 from equifinal.examples import example_path
-from equifinal.formats.toml import load, loads
+from equifinal.formats.load import load
+from equifinal.formats.toml import loads
 from equifinal.prediction.simulate import simulate
 from equifinal.problem.problem import Problem
 from tests.support.published import CHOLERA, LYNX_HARE

@@ -31,6 +31,7 @@ from equifinal.cli.common import (
     ThinOption,
     WarmupOption,
     console,
+    load_problem,
     with_flags,
 )
 from equifinal.words.json_output import print_json as _print_json
@@ -124,12 +125,10 @@ def analyse(
     The analysis also gives the identifiable combinations of parameters, and says what would help. FILE is a problem
     file, EXAMPLE the name of a bundled example.
     """
-    from equifinal.examples import find_problem
-    from equifinal.formats.toml import load
     from equifinal.identifiability.analysis import analyse as analyse_models
     from equifinal.identifiability.quantity_advice import advise_on
 
-    loaded = load(find_problem(problem))
+    loaded = load_problem(problem)
     models = [e.model for e in loaded.experiments]
     found = analyse_models(models, time_limit=time_limit, seed=seed)
     if quantity:
@@ -176,8 +175,6 @@ def fit(
 
     FILE is a problem file, EXAMPLE the name of a bundled example. Run the same command to resume an interrupted fit.
     """
-    from equifinal.examples import find_problem
-    from equifinal.formats.toml import load
     from equifinal.studies.fit import fit as fit_problem
     from equifinal.words.fit import fit_json, show_fit
 
@@ -190,7 +187,7 @@ def fit(
         "seed": seed,
         "options": None if aux is None else {"aux": aux},
     }
-    loaded = load(find_problem(problem))
+    loaded = load_problem(problem)
 
     show = not quiet and not as_json
     done = fit_problem(
@@ -221,12 +218,10 @@ def check(problem: ProblemArgument, as_json: JsonOption = False) -> None:
 
     FILE is a problem file, EXAMPLE the name of a bundled example.
     """
-    from equifinal.examples import find_problem
-    from equifinal.formats.toml import load
     from equifinal.samplers.settings import run_settings
     from equifinal.words.problem import problem_facts, problem_words
 
-    loaded = load(find_problem(problem))
+    loaded = load_problem(problem)
     run_settings(loaded, {})  # a mistake under [sampling] is better found now
     if as_json:
         _print_json(problem_facts(loaded))
@@ -257,11 +252,9 @@ def simulate(
     FILE is a problem file, EXAMPLE the name of a bundled example. Parameters left out are at their prior's median.
     """
     from equifinal.cli.arguments import read_times, read_values
-    from equifinal.examples import find_problem
-    from equifinal.formats.toml import load
     from equifinal.words import simulations as simulation_table
 
-    loaded = load(find_problem(problem), data=not times)  # with times given, the data need not be there yet
+    loaded = load_problem(problem, data=not times)  # with times given, the data need not be there yet
     values, assumed = read_values(loaded, at or [])
     if assumed:
         print("at the prior's median: " + ", ".join(f"{k} = {v:.6g}" for k, v in assumed.items()), file=sys.stderr)
@@ -312,23 +305,20 @@ def equivalents(
     """
     from equifinal.cli.arguments import read_times, read_values
     from equifinal.errors import DataError
-    from equifinal.examples import find_problem
     from equifinal.fibre.of_problem import require_priors
-    from equifinal.formats.toml import load
     from equifinal.plots import style
     from equifinal.prediction import equivalents as same_output
     from equifinal.words.equivalents import equivalents_page
 
     if no_plot and plot:
         raise DataError("--plot and --no-plot contradict each other")
-    path = find_problem(problem)
     asked = read_times(times)
     try:
-        loaded = load(path)
+        loaded = load_problem(problem)
     except DataError:
         if asked is None:
             raise
-        loaded = load(path, data=False)  # with times given, the data need not be there yet
+        loaded = load_problem(problem, data=False)  # with times given, the data need not be there yet
     figure = plot or Path(f"{loaded.name}-equivalents.png")
     if not no_plot:
         style.check_path(figure)

@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+if TYPE_CHECKING:
+    from equifinal.problem.problem import Problem
 
 # hidden, so that help does not show Python types; the docstring of each command says what they are
 ProblemArgument = Annotated[str, typer.Argument(metavar="FILE|EXAMPLE", hidden=True)]
@@ -43,6 +46,14 @@ FLAGS = {"folder": "--out", "record": "--out", "n": "--number"}
 def with_flags(message: str) -> str:
     """Show flags where a message of the library names its arguments, as in ```overwrite=True```."""
     return re.sub(r"`(\w+)(=True)?`", lambda m: FLAGS.get(m[1], f"--{m[1].replace('_', '-')}"), message)
+
+
+def load_problem(file_or_example: str, *, data: bool = True) -> Problem:
+    """Load a problem file of any known format, or a bundled example; with ``data=False`` its data may be missing."""
+    from equifinal.examples import find_problem
+    from equifinal.formats.load import load
+
+    return load(find_problem(file_or_example), data=data)
 
 
 def console() -> Any:

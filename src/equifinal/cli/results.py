@@ -17,6 +17,7 @@ from equifinal.cli.common import (
     RunArgument,
     SeedOption,
     WarmupOption,
+    load_problem,
 )
 from equifinal.words.json_output import print_json
 
@@ -140,8 +141,6 @@ def compare(
     of a bundled example.
     """
     from equifinal.cli.arguments import read_names
-    from equifinal.examples import find_problem
-    from equifinal.formats.toml import load
     from equifinal.report.compare_page import write_comparison
     from equifinal.report.fit import with_report
     from equifinal.studies import comparison
@@ -150,7 +149,7 @@ def compare(
 
     asked = read_names(samplers)
     comparison.require_several(asked)  # a mistake is better found before anything is read
-    loaded = load(find_problem(problem))
+    loaded = load_problem(problem)
     folder = out or Path(f"{loaded.name}-compare")
     settings: dict[str, Any] = {"draws": draws, "warmup": warmup, "chains": chains, "seed": seed}
     show = not quiet and not as_json

@@ -18,6 +18,7 @@ from equifinal.cli.common import (
     ThinOption,
     WarmupOption,
     console,
+    load_problem,
 )
 from equifinal.words.json_output import print_json
 
@@ -53,13 +54,11 @@ def calibrate(
     all ranks are equally likely. FILE is a problem file, EXAMPLE the name of a bundled example. Run the same command to
     resume an interrupted calibration.
     """
-    from equifinal.examples import find_problem
-    from equifinal.formats.toml import load
     from equifinal.report import calibration as calibration_files
     from equifinal.words.calibration import calibration_json, calibration_page
 
     options = {**({} if aux is None else {"aux": aux}), **({"swap": True} if swap else {})}
-    loaded = load(find_problem(problem))
+    loaded = load_problem(problem)
     found, written = calibration_files.calibrate_to(
         out or Path(f"{loaded.name}-calibration"),
         loaded,

@@ -25,7 +25,8 @@ from numpy.typing import NDArray
 from equifinal.fibre.combinations import log_volume
 from equifinal.machine.compiled import compiled
 from equifinal.machine.pointers import Doubles, Integers, call, shift
-from equifinal.problem.prior import MIRRORED, from_coordinate, log_kernel
+from equifinal.problem.prior import MIRRORED, from_coordinate
+from equifinal.problem.prior_families import log_kernel
 
 if TYPE_CHECKING:
     from equifinal.fibre.fibre import Fibre

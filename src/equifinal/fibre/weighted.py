@@ -22,7 +22,7 @@ from equifinal.fibre.chart import Chart, Roots, TriangularChart
 from equifinal.machine.arrays import uncounted
 from equifinal.machine.compiled import compiled
 from equifinal.machine.pointers import call_on
-from equifinal.problem.prior import UNIFORM, log_kernel
+from equifinal.problem.prior_families import UNIFORM, log_kernel
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]

@@ -1,1 +1,1 @@
-"""Files to problems and back, one module per format; `load` finds out which format a file has."""
+"""Files to problems and back: one module per format, and `load`, which finds out what a file is."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from equifinal.errors import DataError, did_you_mean
+from equifinal.files import read_text
 
 MISSING = ("", "na", "nan", "n/a", "null", "none", ".")
 
@@ -28,12 +29,7 @@ def read_csv(path: Path, columns: Mapping[str, str], *, ignore: Sequence[str] = 
     ignore
         Columns that are known not to be data; any other unknown column is an error, since it may be a misspelt output.
     """
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError:
-        raise DataError(f"{path.name} is not a text file in UTF-8") from None
-    except (OSError, ValueError) as error:
-        raise DataError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from None
+    text = read_text(path)
     lines = [
         (n, line) for n, line in enumerate(text.splitlines(), start=1) if line.strip() and not line.startswith("#")
     ]

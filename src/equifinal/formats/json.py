@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from equifinal.errors import DataError, EquifinalError
+from equifinal.files import read_text
 from equifinal.language.expression import Expression, to_text
 from equifinal.language.model import Model
 from equifinal.language.parser import parse_expression
@@ -18,7 +20,22 @@ from equifinal.problem.noise import Noise
 from equifinal.problem.prior import Prior
 from equifinal.problem.problem import Problem, SolverSettings
 
+KIND = "a stored problem (JSON)"
 FORMAT = 1
+
+
+def recognises(path: Path) -> bool:
+    """By its ending."""
+    return path.suffix.lower() == ".json"
+
+
+def load(path: Path, *, data: bool = True) -> Problem:
+    """Read a problem that `problem_to_json` made; its data are always with it."""
+    text = read_text(path)
+    try:
+        return problem_from_json(text)
+    except DataError as error:
+        raise DataError(f"{path.name}: {error}") from None
 
 
 def problem_to_json(problem: Problem) -> str:
@@ -52,7 +69,7 @@ def problem_from_json(text: str) -> Problem:
             {},
             document["name"],
         )
-    except (KeyError, TypeError, ValueError, AttributeError, EquifinalError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError, EquifinalError) as error:
         raise DataError(f"this is not a stored problem: {error}") from None
 
 
@@ -101,7 +118,7 @@ def _read_experiment(table: Mapping[str, Any]) -> Experiment:
         Model(
             states=tuple(model["states"]),
             parameters=tuple(model["parameters"]),
-            constants={name: Fraction(value) for name, value in model["constants"].items()},
+            constants={name: _fraction(value) for name, value in model["constants"].items()},
             inputs=tuple(model["inputs"]),
             equations=_expressions(model["equations"]),
             initial=_expressions(model["initial"]),
@@ -122,6 +139,12 @@ def _read_observations(entry: Mapping[str, Any]) -> Observations:
     if increment:  # rows without a value are gone, and the one before each value need not be the one before it here
         object.__setattr__(found, "previous", np.array(entry["previous"], float))
     return found
+
+
+def _fraction(text: str) -> Fraction:
+    """As written here, and no exponent that would take forever."""
+    numerator, _, denominator = text.partition("/")
+    return Fraction(int(numerator), int(denominator or 1))
 
 
 def _texts(expressions: Mapping[str, Expression]) -> dict[str, str]:

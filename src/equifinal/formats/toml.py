@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from equifinal.errors import DataError, EquifinalError, ModelError, did_you_mean
+from equifinal.files import read_text
 from equifinal.formats.csv import MISSING, Table, read_csv
 from equifinal.language.model import Model
 from equifinal.language.parser import canonical_name
@@ -37,19 +38,24 @@ TABLES = (
 EXPERIMENT_KEYS = ("name", "constants", "initial", "inputs", "noise", "data")
 DATA_KEYS = ("file", "columns", "ignore", "increments")
 SAMPLING_KEYS = ("sampler", "chains", "draws", "warmup", "thin", "seed", "options")
-MAX_BYTES = 20_000_000
+KIND = "a problem file (TOML, with a [model] table)"
+MODEL_TABLE = re.compile(r"^[ \t]*\[[ \t]*model[ \t]*\]", flags=re.MULTILINE)
+MAX_BYTES = 20_000_000  # large data belong in a CSV file
 
 
-def load(path: str | Path, *, data: bool = True) -> Problem:
-    """Read a problem file; with ``data=False`` without its data, which need not be there yet.
+def recognises(path: Path) -> bool:
+    """By its ending, or else by its [model] table."""
+    if path.suffix.lower() == ".toml":
+        return True
+    try:
+        return MODEL_TABLE.search(read_text(path, MAX_BYTES)) is not None
+    except DataError:
+        return False
 
-    Raises
-    ------
-    DataError, ModelError
-        Saying where, what, and what would be right.
-    """
-    path = Path(path)
-    text = _read_text(path)
+
+def load(path: Path, *, data: bool = True) -> Problem:
+    """Read a problem file; with ``data=False`` without its data, which need not be there yet."""
+    text = read_text(path, MAX_BYTES)
     return loads(text, folder=path.parent, file=path.name, name=path.stem, data=data)
 
 
@@ -73,20 +79,6 @@ def loads(
         raise error.moved(file=file, lines=offset) from None
     except DataError as error:
         raise DataError(f"{file}: {error}") from None
-
-
-def _read_text(path: Path) -> str:
-    try:
-        if path.is_dir():
-            raise DataError(f"{path} is a folder; give the problem file inside it")
-        if path.stat().st_size > MAX_BYTES:
-            raise DataError(f"{path} is larger than {MAX_BYTES // 1_000_000} MB; put large data in a CSV file")
-        return path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError:
-        raise DataError(f"{path} is not a text file in UTF-8") from None
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise DataError(f"cannot read {path}: {reason}") from None
 
 
 def _equations_offset(text: str) -> int | None:

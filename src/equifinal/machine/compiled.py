@@ -6,7 +6,7 @@ called, not where it is defined. A cache that is missing, read-only or damaged c
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cached_property, update_wrapper
 from typing import Any, TypeVar
@@ -54,6 +54,57 @@ def _named(module: str, name: str) -> Any:
     from importlib import import_module
 
     return getattr(import_module(module), name)
+
+
+def by_code(functions: Sequence[Callable[..., Any]]) -> Any:
+    """Make a function of a code and arguments that calls ``functions[code]`` with them, for use in compiled functions.
+
+    All of them take and return the same types. A code that there is not is taken for the last.
+    """
+    return _ByCode(functions)
+
+
+class _ByCode:
+    """An intrinsic of Numba that is made when a function that uses it is compiled."""
+
+    def __init__(self, functions: Sequence[Callable[..., Any]]):
+        self.functions = functions
+
+    @cached_property
+    def _numba_type_(self) -> Any:
+        """What Numba asks of a global name in a function that it compiles."""
+        from numba import typeof, types
+        from numba.core import cgutils
+        from numba.core.registry import cpu_target
+        from numba.extending import intrinsic
+
+        functions = self.functions
+
+        def choose(typing_context, code, *arguments):
+            kinds = [typeof(function) for function in functions]
+            calls = [typing_context.resolve_function_type(kind, arguments, {}) for kind in kinds]
+
+            def generate(context, builder, signature, values):
+                given = cgutils.unpack_tuple(builder, values[1])
+                result = cgutils.alloca_once(builder, context.get_value_type(signature.return_type))
+                blocks = [builder.append_basic_block() for _ in functions]
+                after = builder.append_basic_block()
+                switch = builder.switch(values[0], blocks[-1])
+                for i, (block, kind, call) in enumerate(zip(blocks, kinds, calls, strict=True)):
+                    switch.add_case(values[0].type(i), block)
+                    builder.position_at_end(block)
+                    function = context.get_function(kind, call)
+                    context.add_linking_libs(getattr(function, "libs", ()))
+                    builder.store(function(builder, given), result)
+                    builder.branch(after)
+                builder.position_at_end(after)
+                return builder.load(result)
+
+            return calls[0].return_type(code, types.StarArgTuple.from_types(arguments)), generate
+
+        made = intrinsic(choose)
+        cpu_target.typing_context.refresh()
+        return cpu_target.typing_context.resolve_value_type(made)
 
 
 class _Forgiving:

@@ -13,10 +13,9 @@ from typing import Any
 from equifinal.errors import SolverError
 from equifinal.machine import cache, native
 
-_SOURCES = ("layout", "field", "explicit", "stiff", "rodas5p", "output", "lanes")
+_SOURCES = ("layout", "field", "explicit", "stiff", "rodas5p", "output", "lanes", "integrator")
 _MATHS = {"exp", "log", "pow", "sqrt", "fabs", "memset", "memcpy", "memmove"}  # found in every process
-_ARGUMENTS = "PiPiiPPiPiddiPPPPPPPP"  # of lanes.solve_lanes: pointer, integer, double
-_TYPES: dict[str, Any] = {"P": ctypes.c_void_p, "i": ctypes.c_int64, "d": ctypes.c_double}
+_TYPES: dict[str, Any] = {"int64": ctypes.c_int64, "float64": ctypes.c_double}  # of arguments; all others are pointers
 
 _lock = threading.Lock()
 _integrator: tuple[Callable[..., Any], native.Code] | None = None
@@ -28,10 +27,9 @@ def integrator() -> Callable[..., Any]:
     if _integrator is None:
         with _lock:
             if _integrator is None:
-                code = _code()
-                prototype = ctypes.CFUNCTYPE(
-                    ctypes.c_int, *[ctypes.c_void_p] * 2, *[_TYPES[letter] for letter in _ARGUMENTS]
-                )
+                code, arguments = _code()
+                types = [_TYPES.get(name, ctypes.c_void_p) for name in arguments]
+                prototype = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 2, *types)
                 (address,) = code.addresses.values()
                 _integrator = prototype(address), code
     return _integrator[0]
@@ -48,21 +46,22 @@ def entry_name() -> str:
     )
 
 
-def _code() -> native.Code:
+def _code() -> tuple[native.Code, list[str]]:
+    """The code, and the types of its arguments."""
     name = entry_name()
     entry = cache.read(name)
     if entry is None:
         with native.uninterrupted():
             entry = _compile()
         cache.write(name, entry)
-    symbol, outside, code = entry.split(b"\0", 2)
+    symbol, arguments, outside, code = entry.split(b"\0", 3)
     if not {*outside.decode().split()} <= _MATHS:
         import numba  # noqa: F401  # makes the names known that its code may refer to
-    return native.load_object(code, symbol.decode())
+    return native.load_object(code, symbol.decode()), arguments.decode().split()
 
 
 def _compile() -> bytes:
-    """Object code by Numba, after the name of its function and the names it needs from outside."""
+    """Object code by Numba, after the name of its function, the types of its arguments and the names it needs."""
     import numba
 
     if getattr(numba.config, "DISABLE_JIT", 0):
@@ -75,4 +74,5 @@ def _compile() -> bytes:
     overload: Any = compiled.overloads[lanes.SIGNATURE.args]
     symbol = overload.fndesc.mangled_name
     code, outside = native.emit_object(assembly)
-    return b"\0".join([symbol.encode(), " ".join(outside).encode(), code])
+    arguments = " ".join(str(kind) for kind in lanes.SIGNATURE.args)
+    return b"\0".join([symbol.encode(), arguments.encode(), " ".join(outside).encode(), code])

@@ -16,13 +16,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from equifinal import ode
 from equifinal.language.expression import evaluate
-from equifinal.problem import noise
-from equifinal.problem.data import Experiment
+from equifinal.posterior.likelihood import ExperimentLikelihood
 from equifinal.problem.prior import from_theta, log_prior, prior_table, to_theta
-from equifinal.problem.problem import Problem, SolverSettings
-from equifinal.problem.score import Expansion, expand
+from equifinal.problem.problem import Problem
 
 Array = NDArray[np.float64]
 _NOTHING = np.empty((0, 0))
@@ -54,6 +51,16 @@ class Evaluation(NamedTuple):
     failures: NDArray[np.int64]
 
 
+class Expansion(NamedTuple):
+    """log L (n,), its gradient (n, d) and information (n, d, d) by theta, solves and failures (n,)."""
+
+    log_likelihood: Array
+    gradient: Array
+    information: Array
+    solves: NDArray[np.int64]
+    failures: NDArray[np.int64]
+
+
 class Posterior:
     """The posterior of a complete `Problem`. Pickling it sends the problem and compiles anew (once) on the other side.
 
@@ -74,7 +81,9 @@ class Posterior:
         self.parameters = problem.parameters
         self.dimension = len(self.parameters)
         self.table = prior_table([problem.priors[name] for name in self.parameters])
-        self.arms = tuple(Arm(experiment, self.parameters, problem.solver) for experiment in problem.experiments)
+        self.likelihoods = tuple(
+            ExperimentLikelihood(experiment, self.parameters, problem.solver) for experiment in problem.experiments
+        )
         solved = {name for experiment in problem.experiments for name in experiment.model.parameters}
         scatter = {name for experiment in problem.experiments for name in experiment.noise_parameters}
         self.noise_only = tuple(name for name in self.parameters if name in scatter - solved)
@@ -84,7 +93,7 @@ class Posterior:
 
     @property
     def compile_seconds(self) -> float:
-        return sum(arm.system.compile_seconds for arm in self.arms)
+        return sum(likelihood.system.compile_seconds for likelihood in self.likelihoods)
 
     # --- coordinates ---
 
@@ -118,15 +127,15 @@ class Posterior:
     def outputs(self, theta: Array) -> Outputs:
         """What the models do at each row."""
         theta = _batch(theta)
-        made = [arm.outputs(theta) for arm in self.arms]
+        made = [likelihood.outputs(theta) for likelihood in self.likelihoods]
         failures = np.array([status != 0 for _, status in made]).sum(axis=0, dtype=np.int64)
-        return Outputs(tuple(outputs for outputs, _ in made), np.full(len(theta), len(self.arms)), failures)
+        return Outputs(tuple(outputs for outputs, _ in made), np.full(len(theta), len(self.likelihoods)), failures)
 
     def log_likelihood_of(self, found: Outputs, theta: Array) -> Array:
         """log L of trajectories that are known, with the noise parameters of theta: so many rows for each of them."""
         total = np.zeros(len(theta))
-        for arm, outputs in zip(self.arms, found.values, strict=True):
-            total += arm.log_likelihood(outputs, theta, _NOTHING)
+        for likelihood, outputs in zip(self.likelihoods, found.values, strict=True):
+            total += likelihood.log_likelihood(outputs, theta, _NOTHING)
         failed = np.repeat(found.failures > 0, len(theta) // max(1, len(found.failures)))
         # NaN or infinity would be a silent hole: what cannot be evaluated has no likelihood
         total[failed | ~(total < np.inf)] = -np.inf
@@ -136,16 +145,16 @@ class Posterior:
         lanes = theta.shape[0]
         with np.errstate(invalid="ignore"):
             least = np.broadcast_to(least - ROUNDING * (1 + np.abs(least)), lanes)
-        bounds = [arm.log_likelihood_bound(theta) for arm in self.arms]
+        bounds = [likelihood.log_likelihood_bound(theta) for likelihood in self.likelihoods]
         total, alive = np.zeros(lanes), np.arange(lanes)
         solves, failures = np.zeros(lanes, np.int64), np.zeros(lanes, np.int64)
-        for i, arm in enumerate(self.arms):
+        for i, likelihood in enumerate(self.likelihoods):
             alive = alive[_reach(total, bounds[i:], alive) >= least[alive]]
             if not alive.size:
                 break
             rows = theta[alive]
-            outputs, status = arm.outputs(rows)
-            total[alive] += arm.log_likelihood(outputs, rows, _NOTHING)
+            outputs, status = likelihood.outputs(rows)
+            total[alive] += likelihood.log_likelihood(outputs, rows, _NOTHING)
             total[alive[status != 0]] = -np.inf
             solves[alive] += 1
             failures[alive] += status != 0
@@ -160,27 +169,27 @@ class Posterior:
         lanes, d = theta.shape
         total, failures = np.zeros(lanes), np.zeros(lanes, np.int64)
         gradient, information = np.zeros((lanes, d)), np.zeros((lanes, d, d))
-        for arm in self.arms:
-            outputs, sensitivities, status = arm.outputs_and_sensitivities(theta)
-            total += arm.log_likelihood(outputs, theta, _NOTHING)
-            arm.expand(outputs, sensitivities, theta, gradient, information)
+        for likelihood in self.likelihoods:
+            outputs, sensitivities, status = likelihood.outputs_and_sensitivities(theta)
+            total += likelihood.log_likelihood(outputs, theta, _NOTHING)
+            likelihood.expand(outputs, sensitivities, theta, gradient, information)
             failures += status != 0
         broken = ~np.isfinite(gradient).all(axis=1) | ~np.isfinite(information).all(axis=(1, 2))
         total[(failures > 0) | broken | ~(total < np.inf)] = -np.inf
-        return Expansion(total, gradient, information, np.full(lanes, len(self.arms)), failures)
+        return Expansion(total, gradient, information, np.full(lanes, len(self.likelihoods)), failures)
 
     def pointwise(self, theta: Array) -> Mapping[tuple[str, str], Array]:
         """Log likelihood of every observation: for each (experiment, output) an array (lanes, observations)."""
         theta = _batch(theta)
         found: dict[tuple[str, str], Array] = {}
-        for arm in self.arms:
-            outputs, _ = arm.outputs(theta)
-            values = np.empty((theta.shape[0], arm.experiment.size))
-            arm.log_likelihood(outputs, theta, values)
+        for likelihood in self.likelihoods:
+            outputs, _ = likelihood.outputs(theta)
+            values = np.empty((theta.shape[0], likelihood.experiment.size))
+            likelihood.log_likelihood(outputs, theta, values)
             start = 0
-            for entry in arm.experiment.observations:
+            for entry in likelihood.experiment.observations:
                 stop = start + entry.values.size
-                found[arm.experiment.name, entry.output] = values[:, start:stop]
+                found[likelihood.experiment.name, entry.output] = values[:, start:stop]
                 start = stop
         return found
 
@@ -244,90 +253,3 @@ def _reach(total: Array, bounds: Sequence[Array], lanes: NDArray[np.int64]) -> A
 
 def _batch(rows: Array) -> Array:
     return np.atleast_2d(np.ascontiguousarray(rows, dtype=np.float64))
-
-
-class Arm:
-    """One experiment, compiled: its solver, its observations as arrays."""
-
-    def __init__(self, experiment: Experiment, parameters: tuple[str, ...], solver: SolverSettings):
-        self.experiment = experiment
-        self.settings = vars(solver)
-        model = experiment.model
-        used = tuple(name for name in parameters if name in model.parameters)
-        self.columns = np.array([parameters.index(name) for name in used], dtype=np.int64)
-        self.system = ode.compile_system(model, used)
-        self.constants = np.array([float(value) for value in model.constants.values()])
-        self.times = experiment.grid()
-        self.inputs = known_inputs(experiment)
-        self._arrange_observations(parameters)
-
-    def _arrange_observations(self, parameters: tuple[str, ...]) -> None:
-        entries = self.experiment.observations
-        outputs = self.experiment.model.outputs
-        where, codes, slots, fixed = [], [], [], []
-        for entry in entries:
-            slot, number = np.full(3, -1, np.int64), np.zeros(3)
-            for argument, value in entry.noise.arguments.items():
-                if isinstance(value, str):
-                    slot[noise.SLOTS[argument]] = parameters.index(value)
-                else:
-                    number[noise.SLOTS[argument]] = value
-            at = np.searchsorted(self.times, entry.times)
-            previous = np.where(np.isnan(entry.previous), -1, np.searchsorted(self.times, entry.previous))
-            where.append(np.column_stack([np.full_like(at, outputs.index(entry.output)), at, previous]))
-            codes.append(np.full(at.size, entry.noise.code))
-            slots.append(np.tile(slot, (at.size, 1)))
-            fixed.append(np.tile(number, (at.size, 1)))
-        self.y = np.concatenate([entry.values for entry in entries])
-        self.where = np.concatenate(where).astype(np.int64)
-        self.codes = np.concatenate(codes).astype(np.int64)
-        self.slots = np.concatenate(slots).astype(np.int64)
-        self.fixed = np.concatenate(fixed)
-
-    def arguments(self, theta: Array) -> Array:
-        """What the solver takes: the model's parameters, then its constants."""
-        p = np.empty((theta.shape[0], self.columns.size + self.constants.size))
-        p[:, : self.columns.size] = theta[:, self.columns]
-        p[:, self.columns.size :] = self.constants
-        return p
-
-    def outputs(self, theta: Array) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """The outputs at the times of the data, (lanes, times, outputs), and the status of each solve."""
-        found = ode.simulate(self.system, self.arguments(theta), self.times, inputs=self.inputs, **self.settings)
-        return found.outputs, found.status
-
-    def outputs_and_sensitivities(self, theta: Array) -> tuple[Array, Array, NDArray[np.int64]]:
-        found = ode.simulate(
-            self.system, self.arguments(theta), self.times, inputs=self.inputs, sensitivities=True, **self.settings
-        )
-        assert found.sensitivities is not None
-        return found.outputs, found.sensitivities, found.status
-
-    def expand(self, outputs: Array, sensitivities: Array, theta: Array, gradient: Array, information: Array) -> None:
-        """Add this experiment's gradient and information by theta."""
-        seen = (self.y, self.where, self.codes, self.slots, self.fixed)
-        expand(outputs, sensitivities, self.columns, theta, *seen, gradient, information)
-
-    def log_likelihood(self, outputs: NDArray[np.float64], theta: Array, pointwise: Array) -> Array:
-        return noise.log_likelihood(outputs, theta, self.y, self.where, self.codes, self.slots, self.fixed, pointwise)
-
-    def log_likelihood_bound(self, theta: Array) -> Array:
-        return noise.log_likelihood_bound(theta, self.y, self.codes, self.slots, self.fixed)
-
-
-def known_inputs(experiment: Experiment) -> ode.Inputs | None:
-    """All inputs of an experiment on one set of breaks."""
-    names = experiment.model.inputs
-    if not names:
-        return None
-    series = [experiment.inputs[name] for name in names]
-    breaks = np.unique(np.concatenate([[0.0], *(s.times for s in series)]))
-    values, slopes = np.empty((breaks.size, len(names))), np.zeros((breaks.size, len(names)))
-    for j, s in enumerate(series):
-        if s.interpolation == "step":
-            at = np.clip(np.searchsorted(s.times, breaks, side="right") - 1, 0, None)
-            values[:, j] = s.values[at]
-        else:
-            values[:, j] = np.interp(breaks, s.times, s.values)
-            slopes[:-1, j] = np.diff(values[:, j]) / np.diff(breaks)
-    return ode.Inputs(breaks, values, slopes)

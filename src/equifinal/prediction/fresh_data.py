@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -9,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equifinal.errors import SolverError
-from equifinal.posterior.posterior import Arm, Posterior
-from equifinal.problem import noise
-from equifinal.problem.data import Observations
+from equifinal.posterior.likelihood import ExperimentLikelihood
+from equifinal.posterior.posterior import Posterior
 from equifinal.problem.problem import Problem
 
 Array = NDArray[np.float64]
@@ -44,11 +44,12 @@ def from_prior(posterior: Posterior, rng: np.random.Generator) -> Simulated:
 def observations_at(posterior: Posterior, theta: Array, rng: np.random.Generator) -> list[list[Array]] | None:
     """Noisy values for each entry of each experiment at one row of parameters; nothing if a solve fails."""
     found = []
-    for arm in posterior.arms:
-        outputs, status = arm.outputs(theta)
+    parameters = dict(zip(posterior.parameters, theta[0], strict=True))
+    for likelihood in posterior.likelihoods:
+        outputs, status = likelihood.outputs(theta)
         if status[0] != 0:
             return None
-        values = [_scatter(arm, k, outputs[0], theta[0], rng) for k in range(len(arm.experiment.observations))]
+        values = _scattered(likelihood, outputs[0], parameters, rng)
         if not all(np.isfinite(entry).all() for entry in values):
             return None
         found.append(values)
@@ -69,13 +70,13 @@ def without_values(problem: Problem) -> Problem:
     return with_values(problem, [[np.ones(o.values.size) for o in e.observations] for e in problem.experiments])
 
 
-def _scatter(arm: Arm, which: int, outputs: Array, theta: Array, rng: np.random.Generator) -> Array:
-    """Around the output, or what was added to it; replicates at one time scatter independently."""
-    entry: Observations = arm.experiment.observations[which]
-    start = sum(o.values.size for o in arm.experiment.observations[:which])
-    rows = slice(start, start + entry.values.size)
-    column, at, previous = arm.where[rows].T
-    mean = outputs[at, column]
-    mean = np.where(previous >= 0, mean - outputs[previous, column], mean)
-    additive, relative, shape = np.where(arm.slots[rows] >= 0, theta[arm.slots[rows]], arm.fixed[rows]).T
-    return noise.simulate_observation(entry.noise.code, mean, additive, relative, shape, rng)
+def _scattered(
+    likelihood: ExperimentLikelihood, outputs: Array, parameters: Mapping[str, float], rng: np.random.Generator
+) -> list[Array]:
+    """Around the outputs, or what was added to them; replicates at one time scatter independently."""
+    seen = likelihood.observed
+    mean = outputs[seen["time"], seen["output"]]
+    mean = np.where(seen["previous"] >= 0, mean - outputs[seen["previous"], seen["output"]], mean)
+    entries = likelihood.experiment.observations
+    means = np.split(mean, np.cumsum([entry.values.size for entry in entries])[:-1])
+    return [entry.noise.simulate(own, parameters, rng) for entry, own in zip(entries, means, strict=True)]

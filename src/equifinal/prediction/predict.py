@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from equifinal import ode
 from equifinal.errors import DataError, SolverError
-from equifinal.posterior.posterior import known_inputs
-from equifinal.problem import noise
+from equifinal.posterior.likelihood import known_inputs
 from equifinal.problem.data import Experiment, Observations
 from equifinal.problem.problem import Problem, SolverSettings
 
@@ -268,10 +267,4 @@ def _refuse_too_many(lanes: int, times: int, experiment: Experiment) -> None:
 
 def _scattered(entry: Observations, mean: Array, problem: Problem, theta: Array, rng: np.random.Generator) -> Array:
     """New observations around the output, each row with its own noise parameters."""
-    numbers = [np.zeros((len(theta), 1)), np.zeros((len(theta), 1)), np.ones((len(theta), 1))]
-    for argument, value in entry.noise.arguments.items():
-        column = theta[:, problem.parameters.index(value)] if isinstance(value, str) else np.full(len(theta), value)
-        numbers[noise.SLOTS[argument]] = column[:, None]
-    if entry.noise.code == noise.STUDENT:
-        numbers[2] = np.broadcast_to(numbers[2], mean.shape)
-    return noise.simulate_observation(entry.noise.code, mean, numbers[0], numbers[1], numbers[2], rng)
+    return entry.noise.simulate(mean, dict(zip(problem.parameters, theta.T[..., None], strict=True)), rng)

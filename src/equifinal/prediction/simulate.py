@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from equifinal import ode
 from equifinal.errors import DataError, SolverError, did_you_mean
-from equifinal.posterior.posterior import known_inputs
-from equifinal.problem import noise
+from equifinal.posterior.likelihood import known_inputs
 from equifinal.problem.data import Experiment, Observations
 from equifinal.problem.problem import Problem, SolverSettings
 
@@ -127,7 +126,4 @@ def _scatter(
     mean = output[at]
     if entry.increment:
         mean = np.where(asked > 0, mean - output[np.concatenate([[0], at[:-1]])], np.nan)  # nothing is new at time 0
-    numbers = [np.zeros(1), np.zeros(1), np.ones(1)]
-    for argument, value in entry.noise.arguments.items():
-        numbers[noise.SLOTS[argument]] = np.array([values[value] if isinstance(value, str) else value])
-    return noise.simulate_observation(entry.noise.code, mean, numbers[0], numbers[1], numbers[2], rng)
+    return entry.noise.simulate(mean, values, rng)

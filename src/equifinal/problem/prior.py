@@ -1,7 +1,7 @@
 """Priors by name, and the monotone maps from parameters to the coordinates that samplers move in.
 
-A prior is one of seven kernels, a normalising constant and an interval: half-normal, half-Cauchy, exponential and
-every truncated prior are these with other numbers. A parameter theta is sampled as u = t(theta), one of
+A prior is a family with its arguments, from `prior_families`, on an interval. A parameter theta is sampled as
+u = t(theta), one of
 
     identity  u = theta            log    u = log(theta - a)
     mirrored  u = log(b - theta)   logit  u = log((theta - a) / (b - theta))
@@ -12,50 +12,23 @@ and the density of u is p(theta) |dtheta/du|.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from equifinal.errors import DataError, did_you_mean
 from equifinal.machine.compiled import compiled
+from equifinal.problem.families import Untruncated, family_name
+from equifinal.problem.prior_families import FAMILIES, KERNELS, NORMAL, STUDENT, UNIFORM, log_kernel
 
 Array = NDArray[np.float64]
 
-UNIFORM, LOGUNIFORM, NORMAL, LOGNORMAL, GAMMA, BETA, STUDENT = range(7)
 IDENTITY, LOG, MIRRORED, LOGIT = range(4)
 _INF = math.inf
-
-
-@dataclass(frozen=True)
-class Family:
-    """How a prior is called: its arguments, which must be positive, and what it is in terms of the kernels."""
-
-    arguments: tuple[str, ...]
-    positive: tuple[str, ...]
-    kernel: int
-    kernel_arguments: Callable[[Mapping[str, float]], tuple[float, ...]]
-    support: tuple[float, float] = (-_INF, _INF)
-
-
-FAMILIES: dict[str, Family] = {
-    "uniform": Family((), (), UNIFORM, lambda a: ()),
-    "loguniform": Family((), (), LOGUNIFORM, lambda a: (), (0.0, _INF)),
-    "normal": Family(("mean", "sd"), ("sd",), NORMAL, lambda a: (a["mean"], a["sd"])),
-    "halfnormal": Family(("sd",), ("sd",), NORMAL, lambda a: (0.0, a["sd"]), (0.0, _INF)),
-    "lognormal": Family(("meanlog", "sdlog"), ("sdlog",), LOGNORMAL, lambda a: (a["meanlog"], a["sdlog"]), (0.0, _INF)),
-    "gamma": Family(("shape", "rate"), ("shape", "rate"), GAMMA, lambda a: (a["shape"], a["rate"]), (0.0, _INF)),
-    "exponential": Family(("rate",), ("rate",), GAMMA, lambda a: (1.0, a["rate"]), (0.0, _INF)),
-    "beta": Family(("a", "b"), ("a", "b"), BETA, lambda a: (a["a"], a["b"]), (0.0, 1.0)),
-    "student-t": Family(
-        ("df", "location", "scale"), ("df", "scale"), STUDENT, lambda a: (a["location"], a["scale"], a["df"])
-    ),
-    "cauchy": Family(("location", "scale"), ("scale",), STUDENT, lambda a: (a["location"], a["scale"], 1.0)),
-    "halfcauchy": Family(("scale",), ("scale",), STUDENT, lambda a: (0.0, a["scale"], 1.0), (0.0, _INF)),
-}
 COORDINATES = ("log", "logit", "identity")
 
 
@@ -92,13 +65,15 @@ class Prior:
         coordinate: str | None = None,
         **arguments: float,
     ):
-        name = {"student_t": "student-t", "student": "student-t", "t": "student-t"}.get(family, family)
-        if name not in FAMILIES:
-            hint = did_you_mean(str(family), FAMILIES)
-            raise DataError(f"unknown prior '{family}'{hint} (known: {', '.join(FAMILIES)})")
-        numbers = _checked_arguments(name, arguments)
-        low, high = FAMILIES[name].support
-        if name in ("uniform", "loguniform") and (lower is None or upper is None):
+        name = family_name(family, FAMILIES, "prior")
+        record = FAMILIES[name]
+        record.check_names(f"prior '{name}'", arguments, also=("lower", "upper", "coordinate"))
+        numbers = {rule.name: _number(arguments[rule.name], rule.name, name) for rule in record.arguments}
+        for rule in record.arguments:
+            if rule.positive and numbers[rule.name] <= 0:
+                raise DataError(f"prior '{name}': '{rule.name}' must be positive, not {numbers[rule.name]:g}")
+        low, high = record.support
+        if record.needs_bounds and (lower is None or upper is None):
             raise DataError(f"prior '{name}' needs finite bounds: give both 'lower' and 'upper'")
         if lower is not None:
             low = max(low, _number(lower, "lower", name))
@@ -129,7 +104,8 @@ class Prior:
 
     @cached_property
     def _untruncated(self) -> Untruncated:
-        return _untruncated(*self._kernel, self.lower, self.upper)
+        kernel, a, b, c = self._kernel
+        return KERNELS[kernel].untruncated(a, b, c, self.lower, self.upper)
 
     @cached_property
     def _tail(self) -> tuple[bool, float, float]:
@@ -206,120 +182,6 @@ class Prior:
         return LOG, 0.0 if math.isfinite(self.upper) else self.lower, 0.0
 
 
-class Untruncated(NamedTuple):
-    """A kernel's distribution on its whole support: probabilities below and above, their inverses, log integral."""
-
-    cdf: Callable[[Any], Any]
-    sf: Callable[[Any], Any]
-    ppf: Callable[[Any], Any]
-    isf: Callable[[Any], Any]
-    log_integral: float
-
-
-def _untruncated(kernel: int, a: float, b: float, c: float, lower: float, upper: float) -> Untruncated:
-    width = upper - lower
-    if kernel == UNIFORM:
-        return Untruncated(
-            lambda x: (np.asarray(x) - lower) / width,
-            lambda x: (upper - np.asarray(x)) / width,
-            lambda q: lower + width * q,
-            lambda q: upper - width * q,
-            math.log(width),
-        )
-    if kernel == LOGUNIFORM:
-        decades = math.log(upper / lower)
-        return Untruncated(
-            lambda x: np.log(np.asarray(x) / lower) / decades,
-            lambda x: np.log(upper / np.asarray(x)) / decades,
-            lambda q: lower * np.exp(decades * q),
-            lambda q: upper * np.exp(-decades * q),
-            math.log(decades),
-        )
-    # special functions rather than scipy.stats, whose import takes longer than many a fit
-    from scipy import special
-
-    if kernel == NORMAL:
-        return Untruncated(
-            lambda x: special.ndtr((x - a) / b),
-            lambda x: special.ndtr((a - x) / b),
-            lambda q: a + b * special.ndtri(q),
-            lambda q: a - b * special.ndtri(q),
-            math.log(b) + 0.5 * math.log(2 * math.pi),
-        )
-    if kernel == LOGNORMAL:
-        return Untruncated(
-            lambda x: special.ndtr((_log(x) - a) / b),
-            lambda x: special.ndtr((a - _log(x)) / b),
-            lambda q: np.exp(a + b * special.ndtri(q)),
-            lambda q: np.exp(a - b * special.ndtri(q)),
-            math.log(b) + 0.5 * math.log(2 * math.pi),
-        )
-    if kernel == GAMMA:
-        return Untruncated(
-            lambda x: special.gammainc(a, b * x),
-            lambda x: special.gammaincc(a, b * x),
-            lambda q: special.gammaincinv(a, q) / b,
-            lambda q: special.gammainccinv(a, q) / b,
-            math.lgamma(a) - a * math.log(b),
-        )
-    if kernel == BETA:
-        return Untruncated(
-            lambda x: special.betainc(a, b, x),
-            lambda x: special.betaincc(a, b, x),
-            lambda q: special.betaincinv(a, b, q),
-            lambda q: special.betainccinv(a, b, q),
-            float(special.betaln(a, b)),
-        )
-    return Untruncated(
-        lambda x: _student_cdf((x - a) / b, c),
-        lambda x: _student_cdf((a - x) / b, c),
-        lambda q: a + b * _student_quantile(q, c),
-        lambda q: a - b * _student_quantile(q, c),
-        float(special.betaln(0.5 * c, 0.5)) + 0.5 * math.log(c) + math.log(b),
-    )
-
-
-def _student_cdf(t: Any, df: float) -> Array:
-    """Near the centre SciPy's own loses eight digits, all there are of a narrow interval."""
-    from scipy import special
-
-    t = np.asarray(t, float)
-    with np.errstate(invalid="ignore", over="ignore"):
-        half = 0.5 * special.betainc(0.5, 0.5 * df, t * t / (df + t * t))
-        return np.where(t * t < df, 0.5 + np.copysign(half, t), special.stdtr(df, t))
-
-
-def _student_quantile(q: Any, df: float) -> Array:
-    from scipy import special
-
-    q = np.asarray(q, float)
-    y = special.betaincinv(0.5, 0.5 * df, np.minimum(2.0 * np.abs(q - 0.5), 0.5))
-    central = np.copysign(np.sqrt(df * y / (1.0 - y)), q - 0.5)
-    return np.where(np.abs(q - 0.5) < 0.25, central, special.stdtrit(df, q))
-
-
-def _log(x: Any) -> Any:
-    with np.errstate(divide="ignore"):
-        return np.log(x)
-
-
-def _checked_arguments(name: str, arguments: Mapping[str, Any]) -> dict[str, float]:
-    rules = FAMILIES[name]
-    for argument in arguments:
-        if argument not in rules.arguments:
-            expected = ", ".join([*rules.arguments, "lower", "upper", "coordinate"])
-            hint = did_you_mean(argument, rules.arguments)
-            raise DataError(f"prior '{name}' has no argument '{argument}'{hint} (it takes: {expected})")
-    numbers: dict[str, float] = {}
-    for argument in rules.arguments:
-        if argument not in arguments:
-            raise DataError(f"prior '{name}' needs '{argument}'")
-        numbers[argument] = _number(arguments[argument], argument, name)
-        if argument in rules.positive and numbers[argument] <= 0:
-            raise DataError(f"prior '{name}': '{argument}' must be positive, not {numbers[argument]:g}")
-    return numbers
-
-
 def _number(value: Any, argument: str, name: str) -> float:
     usable = isinstance(value, (int, float, np.floating, np.integer)) and not isinstance(value, bool)
     try:
@@ -357,24 +219,6 @@ def _coordinate(asked: str | None, lower: float, upper: float, name: str) -> str
 def prior_table(priors: Iterable[Prior]) -> Array:
     """One row a parameter, for the functions below."""
     return np.array([p.row() for p in priors], dtype=np.float64)
-
-
-@compiled
-def log_kernel(kernel: int, a: float, b: float, c: float, x: float) -> float:
-    """The unnormalised log density at x, a point inside the support."""
-    if kernel == UNIFORM:
-        return 0.0
-    if kernel == LOGUNIFORM:
-        return -math.log(x)
-    if kernel == NORMAL:
-        return -0.5 * ((x - a) / b) ** 2
-    if kernel == LOGNORMAL:
-        return -math.log(x) - 0.5 * ((math.log(x) - a) / b) ** 2
-    if kernel == GAMMA:
-        return (a - 1.0) * math.log(x) - b * x
-    if kernel == BETA:
-        return (a - 1.0) * math.log(x) + (b - 1.0) * math.log1p(-x)
-    return -0.5 * (c + 1.0) * math.log1p(((x - a) / b) ** 2 / c)
 
 
 @compiled

@@ -82,7 +82,7 @@ def _gap(carried: np.ndarray, pointwise: Mapping[str, np.ndarray]) -> float:
 def _misfit(posterior: Posterior, theta: np.ndarray, chunk: Chunk) -> float:
     """By how many standard deviations the best draw misses the data, as a root mean square: 1 is to be expected."""
     best = int(np.argmax(chunk.log_likelihood))
-    perfect = sum(arm.log_likelihood_bound(theta[best : best + 1])[0] for arm in posterior.arms)
+    perfect = sum(part.log_likelihood_bound(theta[best : best + 1])[0] for part in posterior.likelihoods)
     size = sum(experiment.size for experiment in posterior.problem.experiments)
     missing = float(perfect - chunk.log_likelihood.flat[best])
     return float(np.sqrt(2 * missing / size)) if np.isfinite(missing) and missing > 0 else 0.0

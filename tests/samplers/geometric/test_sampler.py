@@ -20,7 +20,8 @@ from equifinal.examples import example_path
 from equifinal.fibre import Fibre
 from equifinal.fibre.constraint import constraint_code
 from equifinal.fibre.of_problem import fibre_of
-from equifinal.formats.toml import load, loads
+from equifinal.formats.load import load
+from equifinal.formats.toml import loads
 from equifinal.posterior.posterior import Posterior
 from equifinal.problem.prior import Prior
 from equifinal.samplers import root_swap

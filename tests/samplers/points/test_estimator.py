@@ -13,7 +13,7 @@ from scipy import integrate
 from equifinal.errors import SamplingError
 from equifinal.examples import example_path
 from equifinal.fibre import Fibre
-from equifinal.formats.toml import load
+from equifinal.formats.load import load
 from equifinal.problem.prior import Prior
 from equifinal.samplers.coordinates.of_combinations import combination_coordinates
 from equifinal.samplers.points.estimator import Estimator, EstimatorByC, choose

@@ -30,7 +30,7 @@ from equifinal.samplers.settings import run_settings
 from equifinal.studies.sample import sample
 from equifinal.words.diagnostics import advise, sampler_notes
 from tests.support.exact import case
-from tests.support.problems import ARMS, DECAY, SCALED, TWO_STAGES, decay, scaled, si
+from tests.support.problems import DECAY, EXPERIMENTS, SCALED, TWO_STAGES, decay, scaled, si
 from tests.support.running import assert_same_draws, interrupt_after
 
 SETTINGS = RunSettings(sampler="pseudo-marginal", chains=3, warmup=120, draws=120, seed=7, options={"aux": 8})
@@ -42,7 +42,7 @@ def settings_of(**options) -> RunSettings:
 
 @cache
 def several() -> tuple[Posterior, Fibre]:
-    problem = loads(SCALED.split("[data]")[0] + ARMS, name="several")
+    problem = loads(SCALED.split("[data]")[0] + EXPERIMENTS, name="several")
     return Posterior(problem), fibre_of(problem)
 
 
@@ -182,13 +182,13 @@ def test_early_rejection_changes_no_draw(made, monkeypatch: pytest.MonkeyPatch) 
     np.testing.assert_array_equal(early.tally.accepted, plain.tally.accepted)
     np.testing.assert_array_equal(early.tally.warmup_solves, plain.tally.warmup_solves)
     assert early.tally.solves.sum() < plain.tally.solves.sum()
-    arms = len(posterior.arms)
+    experiments = len(posterior.likelihoods)
     for found in (early, plain):
         spent = (found.tally.solves - found.tally.warmup_solves).sum()
-        assert spent + found.counts["saved_solves"] == 3 * 150 * arms
+        assert spent + found.counts["saved_solves"] == 3 * 150 * experiments
     assert early.counts["saved_solves"] > plain.counts["saved_solves"]
     # without early rejection only impossible c are spared
-    assert plain.counts["saved_solves"] == arms * plain.counts["impossible"]
+    assert plain.counts["saved_solves"] == experiments * plain.counts["impossible"]
 
 
 def test_at_most_one_solve_an_experiment_and_iteration(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -198,13 +198,13 @@ def test_at_most_one_solve_an_experiment_and_iteration(monkeypatch: pytest.Monke
     state = sampler.begin(Task(posterior, fibre, settings), start).state
     rngs = [np.random.default_rng(i) for i in range(3)]
     calls: list[int] = []
-    solve = type(posterior.arms[0]).outputs
+    solve = type(posterior.likelihoods[0]).outputs
 
     def counted(self, theta):
         calls.append(len(theta))
         return solve(self, theta)
 
-    monkeypatch.setattr(type(posterior.arms[0]), "outputs", counted)
+    monkeypatch.setattr(type(posterior.likelihoods[0]), "outputs", counted)
     for iteration in range(80):
         calls.clear()
         state, info = sampler.step(Task(posterior, fibre, settings, 40), state, rngs, iteration)

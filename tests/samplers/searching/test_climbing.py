@@ -9,7 +9,8 @@ import pytest
 
 from equifinal.errors import SamplingError
 from equifinal.examples import example_path
-from equifinal.formats.toml import load, loads
+from equifinal.formats.load import load
+from equifinal.formats.toml import loads
 from equifinal.posterior.posterior import Posterior
 from equifinal.samplers.running.run import spawn_generators
 from equifinal.samplers.searching import climbing as searching

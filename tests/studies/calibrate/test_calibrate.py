@@ -25,7 +25,7 @@ from equifinal.studies.calibrate import replicates as calibrating
 from equifinal.studies.calibrate.findings import Calibration
 from equifinal.studies.calibrate.replicates import calibrate
 from equifinal.words.calibration import verdict_sentence, warning_sentences
-from tests.support.problems import ARMS, DECAY, quick_problem
+from tests.support.problems import DECAY, EXPERIMENTS, quick_problem
 
 QUICK = {"replicates": 6, "chains": 2, "draws": 60, "ranked": 19, "seed": 3, "progress": False}
 
@@ -191,8 +191,8 @@ def test_increments_count_since_their_own_previous_row() -> None:
 
 
 def test_noise_parameters_and_several_experiments() -> None:
-    text = DECAY[: DECAY.index("[data]")].replace("sd = 0.2", 'sd = "s"') + ARMS
-    problem = loads(text.replace("[noise]", 's = { prior = "exponential", rate = 1 }\n[noise]'), name="arms")
+    text = DECAY[: DECAY.index("[data]")].replace("sd = 0.2", 'sd = "s"') + EXPERIMENTS
+    problem = loads(text.replace("[noise]", 's = { prior = "exponential", rate = 1 }\n[noise]'), name="several")
     posterior, theta = Posterior(problem), np.array([[0.5, 2.0, 3.0]])
     drawn = [fresh_data.observations_at(posterior, theta, np.random.default_rng(i)) for i in range(400)]
     first = np.array([values[0][0] for values in drawn])
@@ -218,18 +218,8 @@ def test_an_error_is_found(wrong: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Data with twice the noise that the fit believes in; truths from another prior than the fit's."""
     problem = quick_problem()
     if wrong == "noise":
-        whole = fresh_data._scatter
-
-        def doubled(arm, which, outputs, theta, rng):
-            state = rng.bit_generator.state
-            seen = whole(arm, which, outputs, theta, rng)
-            rng.bit_generator.state = state
-            arm.fixed[:, 0] *= 1e-9
-            mean = whole(arm, which, outputs, theta, rng)
-            arm.fixed[:, 0] *= 1e9
-            return mean + 2 * (seen - mean)
-
-        monkeypatch.setattr(fresh_data, "_scatter", doubled)
+        whole = Noise.simulate
+        monkeypatch.setattr(Noise, "simulate", lambda self, mean, *rest: mean + 2 * (whole(self, mean, *rest) - mean))
     else:  # where the data say little
         problem = loads(DECAY.replace("sd = 0.2", "sd = 3"), name="decay")
         elsewhere = Posterior(replace(problem, priors=problem.priors | {"k": Prior("uniform", lower=0.1, upper=1.0)}))

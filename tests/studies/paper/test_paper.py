@@ -13,7 +13,7 @@ import pytest
 from equifinal.errors import DataError
 from equifinal.examples import example_path
 from equifinal.fibre.of_problem import fibre_of
-from equifinal.formats.toml import load
+from equifinal.formats.load import load
 from equifinal.posterior.posterior import Posterior
 from equifinal.report.paper import figures
 from equifinal.report.paper.folder import study

@@ -162,7 +162,7 @@ class Batch:
             (pseudo_marginal.ROOTS_COUNT, found.roots),
             (pseudo_marginal.UNRESOLVED, found.unresolved),
             (pseudo_marginal.IMPOSSIBLE, ~np.isfinite(found.log_p)),
-            (pseudo_marginal.SAVED, len(target.posterior.arms) - made.solves),
+            (pseudo_marginal.SAVED, len(target.posterior.likelihoods) - made.solves),
         ):
             self.counts[:, at, column] = shaped(values)
 

@@ -128,7 +128,7 @@ def begin(task: Task, positions: Array) -> Start:
     state = state._replace(covariance=covariance, factor=np.stack([factorised(s, widest) for s in covariance]))
     values, sizes = _locate(state, settings, fibre)
     state = state._replace(mean=values, log_tangent=np.where(np.isfinite(sizes), sizes, 0.0))
-    return Start(state, found.solves + len(posterior.arms), found.failures)
+    return Start(state, found.solves + len(posterior.likelihoods), found.failures)
 
 
 def _locate(state: State, settings: Settings, fibre: Fibre) -> tuple[Array, Array]:

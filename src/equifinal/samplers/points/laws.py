@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from equifinal.errors import SamplingError
 from equifinal.fibre import Fibre
-from equifinal.problem.prior import LOGUNIFORM, UNIFORM, Prior, from_theta, to_theta
+from equifinal.problem.prior import Prior, from_theta, to_theta
+from equifinal.problem.prior_families import LOGUNIFORM, UNIFORM
 from equifinal.samplers.points import names
 from equifinal.samplers.points.block_law import BlockLaw, blocks
 from equifinal.samplers.points.gaussian_laws import LearnedLaw, LocalLaw

@@ -122,7 +122,7 @@ def begin(task: Task, positions: Array) -> Start:
     theta = fibre.to_theta(positions)
     h = coordinates.forward(fibre.xi(theta))
     covariance = first_covariance(posterior, positions, fibre)
-    solves, failures = found.solves + len(posterior.arms), found.failures
+    solves, failures = found.solves + len(posterior.likelihoods), found.failures
     likelihood, slope, log_scale = found.log_likelihood, np.empty((chains, 0)), math.log(2.38 / math.sqrt(max(q, 1)))
     factor = np.stack([factorised(s[:q, :q], np.diag(coordinates.spread)) for s in covariance])
     if settings.proposal == "gradient":
@@ -223,7 +223,7 @@ def step(task: Task, state: State, rngs: Sequence[np.random.Generator], iteratio
     counts[:, POINTS_COUNT], counts[:, EMPTY] = tool.number, found.empty
     counts[:, ROOTS_COUNT], counts[:, UNRESOLVED] = found.roots, found.unresolved
     counts[:, IMPOSSIBLE] = ~possible
-    counts[:, SAVED] = len(posterior.arms) - there.solves
+    counts[:, SAVED] = len(posterior.likelihoods) - there.solves
     if iteration < warmup:
         state = _adapt(state, acceptance, settings, iteration)
     return state, Info(acceptance, accepted, there.solves, there.failures, counts)

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from equifinal.errors import SamplingError
 from equifinal.posterior.posterior import Posterior
-from equifinal.problem.prior import LOGIT, LOGUNIFORM, UNIFORM, from_theta, log_prior, to_theta
+from equifinal.problem.prior import LOGIT, from_theta, log_prior, to_theta
+from equifinal.problem.prior_families import LOGUNIFORM, UNIFORM
 
 Array = NDArray[np.float64]
 

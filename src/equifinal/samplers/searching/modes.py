@@ -163,7 +163,7 @@ def _modes(posterior: Posterior, fibre: Fibre, ends: _Ends, known: Modes | None 
     """Ends that differ in c, with the covariance at each; and known modes."""
     at, density = ends.position, ends.log_density
     covariance = _covariance(posterior, fibre, at)
-    solves = ends.solves + len(at) * len(posterior.arms)
+    solves = ends.solves + len(at) * len(posterior.likelihoods)
     h = _coordinates_at(fibre, at)
     if known is not None:
         h, covariance = np.concatenate([known.h, h]), np.concatenate([known.covariance, covariance])

@@ -45,8 +45,8 @@ class Particles(NamedTuple):
 def temper(posterior: Posterior, rng: np.random.Generator, number: int = NUMBER) -> Particles:
     """Particles of the posterior, from prior draws."""
     cloud = _Cloud(posterior, rng, number)
-    most = MOST * len(posterior.arms)
-    while cloud.power < 1 and cloud.solves + MOVES * number * len(posterior.arms) <= most:
+    most = MOST * len(posterior.likelihoods)
+    while cloud.power < 1 and cloud.solves + MOVES * number * len(posterior.likelihoods) <= most:
         cloud.advance(number)
         for _ in range(MOVES):
             cloud.move()

@@ -14,7 +14,7 @@ import numpy as np
 from scipy import stats
 
 from equifinal.examples import example_path
-from equifinal.formats.toml import load
+from equifinal.formats.load import load
 from equifinal.studies.paper.marginal import Marginal
 
 Array = np.ndarray

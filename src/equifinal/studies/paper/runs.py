@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from equifinal.examples import example_path
 from equifinal.fibre import Fibre
-from equifinal.formats.toml import load
+from equifinal.formats.load import load
 from equifinal.posterior.posterior import Posterior
 from equifinal.posterior.study import Study
 from equifinal.results.diagnostics import import_arviz, summary_row

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy import optimize
 
 from equifinal.examples import example_path
-from equifinal.formats.toml import load
+from equifinal.formats.load import load
 from equifinal.studies.paper.marginal import Marginal
 
 Array = NDArray[np.float64]

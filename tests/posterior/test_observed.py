@@ -1,4 +1,4 @@
-"""Slopes and information of the log likelihood, against differences and against the mean of squared slopes."""
+"""Loops over observations: densities by family, slopes against differences, information against squared slopes."""
 
 from __future__ import annotations
 
@@ -7,16 +7,9 @@ import pytest
 
 from equifinal.formats.toml import loads
 from equifinal.posterior.posterior import Posterior
-from equifinal.problem.noise import (
-    LOGNORMAL,
-    NEGATIVE_BINOMIAL,
-    NORMAL,
-    POISSON,
-    STUDENT,
-    log_density,
-    simulate_observation,
-)
-from equifinal.problem.score import slope_and_information
+from equifinal.problem.noise import Noise
+from equifinal.problem.noise_families import FAMILIES
+from tests.support.noise import log_density
 
 MODEL = '''
 [model]
@@ -98,6 +91,30 @@ NAMES = [
 ]
 
 
+def test_every_family_is_covered() -> None:
+    assert {name.split(",")[0].replace("student", "student-t").replace(" ", "-") for name in NOISES} == set(FAMILIES)
+
+
+@pytest.mark.parametrize("noise", NOISES)
+def test_each_observation_has_the_density_of_its_family(noise: str) -> None:
+    """In stretches or alone, with one row of parameters for a trajectory or several."""
+    posterior = posterior_of(noise)
+    theta = posterior.sample_prior(np.random.default_rng(3), 6)
+    found = posterior.outputs(theta[::2])
+    rows = np.repeat(found.values[0], 2, axis=0)
+    total = np.zeros(6)
+    pointwise = posterior.pointwise(theta[::2])
+    for k, entry in enumerate(posterior.problem.experiments[0].observations):
+        for i, row in enumerate(theta):
+            values = dict(zip(posterior.parameters, row, strict=True))
+            given = {name: values[v] if isinstance(v, str) else v for name, v in entry.noise.arguments.items()}
+            each = [log_density(entry.noise.family, y, rows[i, j, k], **given) for j, y in enumerate(entry.values)]
+            total[i] += sum(each)
+            if i % 2 == 0:
+                np.testing.assert_allclose(pointwise["", entry.output][i // 2], each, rtol=1e-12)
+    np.testing.assert_allclose(posterior.log_likelihood_of(found, theta), total, rtol=1e-12)
+
+
 @pytest.mark.parametrize(("noise", "data"), CASES, ids=NAMES)
 def test_the_gradient_by_differences(noise: str, data: str) -> None:
     posterior = posterior_of(noise, data)
@@ -107,7 +124,7 @@ def test_the_gradient_by_differences(noise: str, data: str) -> None:
     expected = numerical(posterior, theta)
     scale = np.abs(expected).max(axis=0)
     np.testing.assert_allclose(found.gradient / scale, expected / scale, rtol=2e-4, atol=2e-5)
-    assert found.solves.tolist() == [len(posterior.arms)] * 12
+    assert found.solves.tolist() == [len(posterior.likelihoods)] * 12
     assert (found.failures == 0).all()
 
 
@@ -122,59 +139,19 @@ def test_the_information_is_symmetric_and_not_negative(noise: str, data: str) ->
     assert (size[:, :2] > 0).all()
 
 
-@pytest.mark.parametrize(
-    ("code", "additive", "relative", "shape"),
-    [
-        (NORMAL, 0.7, 0.0, 0.0),
-        (NORMAL, 0.3, 0.4, 0.0),
-        (NORMAL, 0.0, 0.4, 0.0),
-        (STUDENT, 0.5, 0.0, 4.0),
-        (STUDENT, 0.5, 0.4, 4.0),
-        (STUDENT, 0.0, 0.4, 2.5),
-        (LOGNORMAL, 0.6, 0.0, 0.0),
-        (POISSON, 0.0, 0.0, 0.0),
-        (NEGATIVE_BINOMIAL, 0.0, 0.0, 0.5),
-    ],
-)
-def test_the_information_is_the_mean_square_of_the_slope(code, additive, relative, shape) -> None:
-    m, n = 2.5, 40_000
-    arguments = (np.full(n, float(v)) for v in (additive, relative, shape))
-    y = simulate_observation(code, np.full(n, m), *arguments, np.random.default_rng(3))
-    slopes = np.array([slope_and_information(code, v, m, additive, relative, shape)[0] for v in y])
-    information = slope_and_information(code, y[0], m, additive, relative, shape)[1]
-    assert abs(slopes.mean()) < 5 * slopes.std() / np.sqrt(n)
-    assert abs((slopes**2).mean() - information) < 5 * (slopes**2).std() / np.sqrt(n)
-    for value in y[:5]:
-        slope = slope_and_information(code, value, m, additive, relative, shape)[0]
-        above, below = (log_density(code, value, m + step, additive, relative, shape) for step in (1e-5, -1e-5))
-        assert slope == pytest.approx((above - below) / 2e-5, abs=1e-5)
-
-
-@pytest.mark.parametrize("m", [np.nan, np.inf, -np.inf, 0.0, -1.0])
-@pytest.mark.parametrize("code", [NORMAL, STUDENT, LOGNORMAL, POISSON, NEGATIVE_BINOMIAL])
-def test_where_the_family_is_not_defined_there_is_no_slope(code: int, m: float) -> None:
-    slope, information = slope_and_information(code, 1.0, m, 0.0, 0.5, 2.0)
-    assert np.isfinite(slope)
-    assert np.isfinite(information)
-    assert information >= 0
-
-
 def test_the_information_of_a_posterior_is_the_mean_square_of_its_gradient() -> None:
     """Over data simulated at theta, with the solver in between."""
     posterior = posterior_of("normal, relative")
     theta = np.array([[0.6, 3.0, 1.2, 2.0]])
-    arm = posterior.arms[0]
-    outputs, sensitivities, _ = arm.outputs_and_sensitivities(theta)
-    m = outputs[0, arm.where[:, 1], arm.where[:, 0]]
-    rng, seen, total = np.random.default_rng(0), arm.y.copy(), []
-    try:
-        for _ in range(4000):
-            arm.y = simulate_observation(NORMAL, m, 0.3, 0.4, 0.0, rng)
-            gradient, information = np.zeros((1, 4)), np.zeros((1, 4, 4))
-            arm.expand(outputs, sensitivities, theta, gradient, information)
-            total.append(gradient[0])
-    finally:
-        arm.y = seen
+    (likelihood,) = posterior.likelihoods
+    outputs, sensitivities, _ = likelihood.outputs_and_sensitivities(theta)
+    seen, rng, total = likelihood.observed, np.random.default_rng(0), []
+    m, noise = outputs[0, seen["time"], seen["output"]], Noise("normal", sd=0.3, relative=0.4)
+    for _ in range(4000):
+        seen["y"] = noise.simulate(m, {}, rng)
+        gradient, information = np.zeros((1, 4)), np.zeros((1, 4, 4))
+        likelihood.expand(outputs, sensitivities, theta, gradient, information)
+        total.append(gradient[0])
     squares = np.einsum("ij,ik->ijk", total, total)
     error = squares.std(axis=0) / np.sqrt(len(total))
     assert (np.abs(squares.mean(axis=0) - information[0]) < 5 * error).all()

@@ -1,0 +1,84 @@
+"""The likelihood of one experiment: its solver, and its observations as arrays."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from equifinal import ode
+from equifinal.posterior import observed
+from equifinal.problem.data import Experiment
+from equifinal.problem.problem import SolverSettings
+
+Array = NDArray[np.float64]
+
+
+class ExperimentLikelihood:
+    """One experiment, compiled.
+
+    Attributes
+    ----------
+    observed
+        Its observations.
+    columns
+        Which parameters are those of its model.
+    """
+
+    def __init__(self, experiment: Experiment, parameters: tuple[str, ...], solver: SolverSettings):
+        self.experiment = experiment
+        self.settings = vars(solver)
+        model = experiment.model
+        used = tuple(name for name in parameters if name in model.parameters)
+        self.columns = np.array([parameters.index(name) for name in used], dtype=np.int64)
+        self.system = ode.compile_system(model, used)
+        self.constants = np.array([float(value) for value in model.constants.values()])
+        self.times = experiment.grid()
+        self.inputs = known_inputs(experiment)
+        self.observed = observed.observed(experiment, parameters, self.times)
+
+    def arguments(self, theta: Array) -> Array:
+        """What the solver takes: the model's parameters, then its constants."""
+        p = np.empty((theta.shape[0], self.columns.size + self.constants.size))
+        p[:, : self.columns.size] = theta[:, self.columns]
+        p[:, self.columns.size :] = self.constants
+        return p
+
+    def outputs(self, theta: Array) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """The outputs at the times of the data, (lanes, times, outputs), and the status of each solve."""
+        found = ode.simulate(self.system, self.arguments(theta), self.times, inputs=self.inputs, **self.settings)
+        return found.outputs, found.status
+
+    def outputs_and_sensitivities(self, theta: Array) -> tuple[Array, Array, NDArray[np.int64]]:
+        found = ode.simulate(
+            self.system, self.arguments(theta), self.times, inputs=self.inputs, sensitivities=True, **self.settings
+        )
+        assert found.sensitivities is not None
+        return found.outputs, found.sensitivities, found.status
+
+    def expand(self, outputs: Array, sensitivities: Array, theta: Array, gradient: Array, information: Array) -> None:
+        """Add this experiment's gradient and information by theta."""
+        observed.expand(outputs, sensitivities, self.columns, theta, self.observed, gradient, information)
+
+    def log_likelihood(self, outputs: NDArray[np.float64], theta: Array, pointwise: Array) -> Array:
+        return observed.log_likelihood(outputs, theta, self.observed, pointwise)
+
+    def log_likelihood_bound(self, theta: Array) -> Array:
+        return observed.log_likelihood_bound(theta, self.observed)
+
+
+def known_inputs(experiment: Experiment) -> ode.Inputs | None:
+    """All inputs of an experiment on one set of breaks."""
+    names = experiment.model.inputs
+    if not names:
+        return None
+    series = [experiment.inputs[name] for name in names]
+    breaks = np.unique(np.concatenate([[0.0], *(s.times for s in series)]))
+    values, slopes = np.empty((breaks.size, len(names))), np.zeros((breaks.size, len(names)))
+    for j, s in enumerate(series):
+        if s.interpolation == "step":
+            at = np.clip(np.searchsorted(s.times, breaks, side="right") - 1, 0, None)
+            values[:, j] = s.values[at]
+        else:
+            values[:, j] = np.interp(breaks, s.times, s.values)
+            slopes[:-1, j] = np.diff(values[:, j]) / np.diff(breaks)
+    return ode.Inputs(breaks, values, slopes)
