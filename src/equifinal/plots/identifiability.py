@@ -21,7 +21,7 @@ PATIENCE = 2.0  # seconds for a formula
 
 
 def plot_identifiability(data: InferenceData) -> Any:
-    """On the left parameters and quantities with their verdicts, on the right what data determine; lines say of what.
+    """Draw parameters and quantities with their verdicts on the left, joined to what ideal data determine on the right.
 
     A circle is identifiable, a diamond up to alternatives, a cross not at all. A line joins a parameter with the
     combinations that contain it, a dotted one an identifiable quantity with those that give it.

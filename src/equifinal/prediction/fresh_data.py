@@ -70,7 +70,7 @@ def without_values(problem: Problem) -> Problem:
 
 
 def _scatter(arm: Arm, which: int, outputs: Array, theta: Array, rng: np.random.Generator) -> Array:
-    """Around the output, or what was added to it; replicates at one time scatter independently."""
+    """Draw observations around the output, or around its increments; replicates at one time scatter independently."""
     entry: Observations = arm.experiment.observations[which]
     start = sum(o.values.size for o in arm.experiment.observations[:which])
     rows = slice(start, start + entry.values.size)

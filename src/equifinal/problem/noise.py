@@ -264,7 +264,7 @@ def _is_plain(code, slots, fixed):
 
 @compiled
 def _ends(codes, slots, fixed):
-    """For each observation, where the stretch of those with the same noise ends."""
+    """Find, for each observation, where the stretch of those with the same noise ends."""
     n = codes.size
     ends = np.empty(n, np.int64)
     for j in range(n - 1, -1, -1):

@@ -84,7 +84,7 @@ def calibration_json(found: Calibration) -> dict[str, Any]:
 
 
 def calibration_page(found: Calibration) -> Any:
-    """For a terminal: a row for each quantity, what limits the verdict, and the verdict."""
+    """Lay out a calibration for a terminal: a row for each quantity, what limits the verdict, and the verdict."""
     from rich.console import Group
     from rich.table import Table
     from rich.text import Text

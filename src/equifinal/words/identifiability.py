@@ -19,7 +19,7 @@ LABELS = {"globally": "yes", "locally": "up to alternatives", "not": "no"}
 
 
 def listed(words: Sequence[str]) -> str:
-    """``a``, ``a and b``, ``a, b and c``."""
+    """Join words: ``a``, ``a and b``, ``a, b and c``."""
     words = list(words)
     if len(words) < 2:
         return "".join(words)

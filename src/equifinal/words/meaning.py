@@ -203,7 +203,7 @@ def driven_by(finding: Finding) -> str:
 
 
 def verdict_word(finding: Finding) -> str:
-    """``identifiable``, ``one of 2 values``, ``not identifiable``, ``noise``."""
+    """Name the verdict: ``identifiable``, ``one of 2 values``, ``not identifiable`` or ``noise``."""
     if finding.kind == NOISE:
         return "noise"
     if finding.verdict == LOCALLY:
