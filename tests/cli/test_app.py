@@ -288,7 +288,9 @@ def test_equivalents(tmp_path: Path, command: Callable[..., Done]) -> None:
     truth = [f"--at={v}" for v in ("beta=2.5e-4", "rho=0.25", "gamma=0.6", "I0=40")]
     done = command("equivalents", "si", *truth, "-n", "4")
     assert done.returncode == 0
-    assert "4 of the parameter vectors with the same output; all of them form a curve." in done.stdout
+    assert (
+        "These 4 parameter vectors give the same output; all such vectors form a curve, called a fibre." in done.stdout
+    )
     assert "beta*N - gamma" in done.stdout
     assert (tmp_path / "si-equivalents.png").read_bytes().startswith(b"\x89PNG")
     told = json.loads(command("equivalents", "si", *truth, "-n", "4", "--json", "--no-plot").stdout)
@@ -339,7 +341,7 @@ def test_simulated_increments_can_be_read_back(tmp_path: Path, command: Callable
     assert command("simulate", "one.toml", "--noise", "--out", "d.csv").returncode == 0
     (tmp_path / "two.toml").write_text(text.split("time =")[0] + 'file = "d.csv"\n')
     shown = command("check", "two.toml").stdout
-    assert "5 increments over 0.2 to 2 time units from 0.2 to 4" in shown
+    assert "5 increments over 0.2 to 2 time units, at times 0.2 to 4" in shown
 
 
 def test_data_can_be_made_before_there_are_any(tmp_path: Path, command: Callable[..., Done]) -> None:
@@ -433,7 +435,7 @@ def test_calibrate_writes_and_goes_on(problem: Path, tmp_path: Path, command: Ca
         "quantity",
         "log likelihood",
         "calibrated: the ranks of all 4",
-        "4 replicates show gross",
+        "4 replicates reveal gross",
     ):
         assert word in done.stdout.replace("\n", " ")
     assert "replicate 4 of 4" in done.stderr

@@ -292,7 +292,7 @@ def test_wrong_arguments_are_refused():
 def test_missing_and_repeated_parameters_are_refused():
     with pytest.raises(SolverError, match="'gamma' of the model is missing; did you mean 'gama'"):
         compile_system(SI.model, ("beta", "rho", "gama", "I0"))
-    with pytest.raises(SolverError, match="'N' stands twice"):
+    with pytest.raises(SolverError, match="'N' appears twice"):
         compile_system(SI.model, ("beta", "rho", "gamma", "I0", "N"))
 
 

@@ -257,7 +257,7 @@ def simulate(
     loaded = load_problem(problem, data=not times)  # with times given, the data need not be there yet
     values, assumed = read_values(loaded, at or [])
     if assumed:
-        print("at the prior's median: " + ", ".join(f"{k} = {v:.6g}" for k, v in assumed.items()), file=sys.stderr)
+        print("at their prior's median: " + ", ".join(f"{k} = {v:.6g}" for k, v in assumed.items()), file=sys.stderr)
     tables = simulation_table.tables(loaded, values, read_times(times), noise, states, seed)
     if out:
         for path in simulation_table.write(tables, out):
@@ -334,7 +334,7 @@ def equivalents(
         time_limit=time_limit,
     )
     if assumed:
-        print("at the prior's median: " + ", ".join(f"{k} = {v:.6g}" for k, v in assumed.items()), file=sys.stderr)
+        print("at their prior's median: " + ", ".join(f"{k} = {v:.6g}" for k, v in assumed.items()), file=sys.stderr)
     if as_json:
         _print_json(found.to_json())
     else:

@@ -13,7 +13,7 @@ FOLDER = Path(__file__).parent
 EXAMPLES = {
     "si": "SI epidemic, simulated: four parameters, of which the data determine three combinations",
     "hiv": "HIV in the blood, simulated: six parameters, two of them determined only as a product",
-    "oral": "A drug swallowed, simulated: its absorption and its elimination may change places",
+    "oral": "An oral drug dose, simulated: absorption and elimination may be exchanged",
     "influenza": "Influenza in an English boarding school, 1978: SIR with a reporting fraction, real data",
 }
 
@@ -44,7 +44,9 @@ def copy_example(name: str, to: str | Path) -> list[Path]:
     targets = [folder / file.name for file in files]
     present = [str(target) for target in targets if target.exists()]
     if present:
-        raise DataError(f"{', '.join(present)} already exists; choose another folder (`to`)")
+        raise DataError(
+            f"{' and '.join(present)} already exist{'s' * (len(present) == 1)}; choose another folder (`to`)"
+        )
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for file, target in zip(files, targets, strict=True):

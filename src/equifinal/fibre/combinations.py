@@ -122,7 +122,7 @@ class Combinations:
         return (self.rank + len(self.labels)) * (1 + self.dimension)
 
     def in_theta(self, theta: Array, spread: Array) -> Geometry:
-        """`spread` says what a typical change of each coordinate is, so that rank does not depend on units."""
+        """Evaluate; `spread` gives a typical change of each coordinate, so that rank does not depend on units."""
         return Geometry(*_in_theta(theta, spread, self.address, self.rank, len(self.labels)))
 
     def in_coordinates(self, u: Array, table: Array, spread: Array) -> Geometry:

@@ -135,17 +135,17 @@ class Fibre:
 
     @property
     def dimension(self) -> int:
-        """r: of each fibre."""
+        """Dimension r of each fibre."""
         return len(self.names) - self.combinations.rank
 
     @property
     def rank(self) -> int:
-        """q: how many independent combinations there are."""
+        """Number q of independent combinations."""
         return self.combinations.rank
 
     @property
     def free(self) -> tuple[str, ...]:
-        """theta_I by name."""
+        """Names of the free coordinates theta_I."""
         return tuple(self.names[k] for k in self.chart.free)
 
     # --- xi ---
@@ -331,7 +331,7 @@ class Fibre:
                     )
 
     def _independent(self, deadline: Deadline, chosen: Sequence[int] | None) -> tuple[tuple[int, ...], Combinations]:
-        """As many functions as the rank: those that tell apart the most, and of these the best conditioned."""
+        """Choose as many functions as the rank: those that tell apart the most, and of these the best conditioned."""
         choices, sufficient = self._levels.independent(deadline.part(0.5 * self.time_limit))
         if chosen is not None:
             choices = [tuple(chosen)]
@@ -350,7 +350,7 @@ class Fibre:
         return max(candidates, key=conditioning)
 
     def _jacobians(self) -> Array:
-        """Of full rank, at prior draws, in sampling coordinates."""
+        """Compute Jacobians of full rank at prior draws, in sampling coordinates."""
         found = self.geometry_in_coordinates(from_theta(self.prior_draws, self.table))
         jacobians = found.jacobian[found.status == 0]
         if not len(jacobians):
@@ -373,7 +373,7 @@ def _batch(rows: Any) -> Array:
 
 
 def _checked(rows: Any, width: int, what: str, names: Iterable[str]) -> Array:
-    """Compiled code believes what it is told: so look first."""
+    """Check shapes and types first, because compiled code would not."""
     rows = _batch(rows)
     if rows.ndim != 2 or rows.shape[1] != width:
         shown = ", ".join(names)

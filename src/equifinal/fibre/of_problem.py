@@ -30,7 +30,7 @@ def fibre_of(
     time_limit: float = 60.0,
     seed: int = 0,
 ) -> Fibre:
-    """By analysis, or by combinations that a user gives, once these are checked.
+    """Find the fibre of a problem by analysis, or from combinations that a user gives, once these are checked.
 
     A parameter that the noise has is seen by the likelihood even where the outputs do not determine it, so it stands
     for itself, whether the model has it too or not; unless `outputs_only`, for which the noise does not matter.

@@ -73,7 +73,7 @@ def _neighbourhood(tangents: Array, moving: list[int], weights: Array | None) ->
 
 
 def rank_revealing(jacobian: Array) -> tuple[int, ...]:
-    """theta_I by QR with column pivoting of S = E[Dxi^T Dxi]: what comes after the first q pivots.
+    """Choose theta_I by QR with column pivoting of S = E[Dxi^T Dxi]: what comes after the first q pivots.
 
     It depends on how xi is written, and may choose D with det_D identically zero: check it.
     """

@@ -17,7 +17,7 @@ WALKERS, STEPS, SHRINKS = 64, 60, 14  # of the walk that is used where few of th
 
 
 class Equivalent(NamedTuple):
-    """Parameter vectors with the same output, one a row, and whether the fibre was seen clearly.
+    """Parameter vectors with the same output, one per row, and whether the fibre was seen clearly.
 
     It is not at special points, at which combinations are dependent or roots meet: there may be more than was found.
     """
@@ -27,7 +27,7 @@ class Equivalent(NamedTuple):
 
 
 def equivalents(fibre: Fibre, theta: Array, n: int, rng: np.random.Generator) -> Equivalent:
-    """`theta` first, then others of its fibre, each as far as possible from those before it.
+    """Give `theta` first, then others of its fibre, each as far as possible from those before it.
 
     Distances are measured in prior probability: between the distribution functions of each parameter.
     """

@@ -93,7 +93,7 @@ def _log_weights(theta, log_det, found, table):
 
 @compiled
 def _direct(address, free_at, dependent, table, free, c):
-    """Decided points, and those with status `OPEN`."""
+    """Give the points that are decided, and those with status `OPEN`."""
     n, points, r = free.shape
     q, d = c.shape[1], table.shape[0]
     size = 2 * q + 1  # theta_D, xi, determinant; then bounds on their errors

@@ -106,7 +106,7 @@ def assemble(
 
 
 def _annihilators(field: KernelField) -> list[tuple[list[int], list[list[int]]]]:
-    """At every point the linear forms that vanish on the kernel."""
+    """Find, at every point, the linear forms that vanish on the kernel."""
     n, p = len(field.local.names), field.local.prime
     found = []
     for point, kernel in zip(field.points, field.kernels, strict=True):

@@ -48,7 +48,7 @@ def _function(graph: Graph, name: str, roots: Sequence[int], pointer: str) -> st
         return register
 
     def power(base: str, exponent: int) -> str:
-        """By repeated squaring; intermediate powers are shared with other powers of the same base."""
+        """Raise to a power by repeated squaring; intermediate powers are shared with other powers of the same base."""
         if exponent == 1:
             return base
         if (base, exponent) not in powers:

@@ -88,7 +88,7 @@ class _Writer:
         return self._line(f"call double @llvm.fabs.f64(double {a})")
 
     def _plus(self, *terms: str) -> str:
-        """Of bounds, those that are zero left out."""
+        """Sum bounds, leaving out those that are zero."""
         total = ZERO
         for term in terms:
             if term != ZERO:

@@ -18,7 +18,7 @@ MOST_PANELS = 40
 
 
 def plot_calibration(found: Calibration, title: str = "") -> Any:
-    """One panel a quantity; what departs from uniform is in another colour.
+    """Draw one panel for each quantity; what departs from uniform is in another colour.
 
     The grey band of a histogram holds a single bar with probability 99%, that of the curve below (share of ranks up
     to each rank, less what is expected) the whole curve.

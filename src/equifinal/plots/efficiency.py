@@ -1,4 +1,4 @@
-"""Several samplers side by side: how many effective draws a solve of the equations, and a second, buy."""
+"""Several samplers side by side: effective draws per solve of the equations, and per second."""
 
 from __future__ import annotations
 

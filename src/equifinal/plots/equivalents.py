@@ -76,9 +76,7 @@ def _parameters(axes: Any, found: Equivalents, shown: list[int]) -> None:
         text = f"{short(low)} to {short(high)}" if found.moving[j] else short(low)
         axes.text(1.04, y, text, va="center", ha="left", fontsize=8, color=MUTED)
     axes.set_yticks(height, [shortened(found.fibre.names[j]) for j in shown])
-    axes.set(
-        xlim=(-0.02, 1.02), ylim=(-0.6, len(shown) - 0.4), xlabel="place in the prior (quantile); ringed: as given"
-    )
+    axes.set(xlim=(-0.02, 1.02), ylim=(-0.6, len(shown) - 0.4), xlabel="quantile in the prior (ringed: as given)")
     axes.set_title("what changes" if found.moving.any() else "nothing else found")
     axes.spines["left"].set_visible(False)
     axes.tick_params(axis="y", length=0)

@@ -21,7 +21,7 @@ PATIENCE = 2.0  # seconds for a formula
 
 
 def plot_identifiability(data: InferenceData) -> Any:
-    """On the left parameters and quantities with their verdicts, on the right what data determine; lines say of what.
+    """Draw parameters and quantities with their verdicts on the left, joined to what ideal data determine on the right.
 
     A circle is identifiable, a diamond up to alternatives, a cross not at all. A line joins a parameter with the
     combinations that contain it, a dotted one an identifiable quantity with those that give it.
@@ -63,10 +63,10 @@ def draw_identifiability(found: Identifiability, expressions: Mapping[str, Expre
             axes.plot(1, y, "s", color=MARKS[GLOBALLY][1], ms=6, mec="white", mew=0.6, zorder=5)
             axes.text(1.06, y, shortened(text, LONGEST), ha="left", va="center", color=INK)
         if not order:
-            axes.text(1.06, 0.5 * (total - 1), "nothing that was found", ha="left", va="center", color=MUTED)
+            axes.text(1.06, 0.5 * (total - 1), "no combination was found", ha="left", va="center", color=MUTED)
         axes.set(xlim=(-0.75, 2.3), ylim=(total - 0.4, -1.0))
-        axes.text(0, -0.85, "you ask for", ha="right", va="center", color=MUTED, fontsize=8)
-        axes.text(1, -0.85, "data determine", ha="left", va="center", color=MUTED, fontsize=8)
+        axes.text(0, -0.85, "asked for", ha="right", va="center", color=MUTED, fontsize=8)
+        axes.text(1, -0.85, "determined by ideal data", ha="left", va="center", color=MUTED, fontsize=8)
         axes.axis("off")
     return figure
 

@@ -22,8 +22,8 @@ Array = np.ndarray
 MOST, CLOUD, CURVE, SURFACE = 5, 1500, 300, 250
 SIDE = 1.35  # inches
 CLOUD_COLOUR = COLOURS[4]  # pixels do not change with the page: seen on white and on black
-WORDS = "orange: parameters with one and the same output"
-WORDS_BELOW = "orange:\nparameters with\none and the\nsame output"
+CAPTION = "orange: parameters with the same output (a fibre)"
+NARROW_CAPTION = "orange:\nparameters with\nthe same output\n(a fibre)"
 NOTE: dict[str, Any] = {"ha": "right", "va": "top", "fontsize": 8, "color": FIBRE}
 
 
@@ -56,7 +56,7 @@ def plot_pairs(data: InferenceData, *, names: Sequence[str] | None = None, meani
                 _limits(axes, every, columns[j], columns[i])
                 _labels(axes, shown, i, j, n)
         if curves:
-            figure.text(0.99, 0.99, WORDS if n > 2 else WORDS_BELOW, **NOTE)
+            figure.text(0.99, 0.99, CAPTION if n > 2 else NARROW_CAPTION, **NOTE)
     return figure
 
 

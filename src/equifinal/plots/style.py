@@ -84,7 +84,7 @@ def shortened(name: str, most: int = 22) -> str:
 
 
 def colours(n: int) -> list[Any]:
-    """As many colours as are needed, the first few easy to tell apart."""
+    """Give as many colours as are needed, the first few easy to tell apart."""
     if n <= len(COLOURS):
         return list(COLOURS[:n])
     from matplotlib import colormaps

@@ -129,7 +129,7 @@ def draw_predictions(
 
 
 def plot_residuals(data: InferenceData, *, names: Sequence[str] | None = None) -> Any:
-    """What is left of the data once the model is taken away, in standard deviations of new observations."""
+    """Draw residuals: what the model leaves unexplained, in standard deviations of new observations."""
     problem = problem_of(data)
     return draw_residuals(check(problem, posterior_rows(data, problem)), names=names)
 
@@ -222,7 +222,7 @@ def _increments(axes: Any, found: Check, colour: str) -> None:
 
 
 def _panels(items: Sequence[Any], draw: Callable[[Any, Any], None], label: Callable[[Any], str]) -> Any:
-    """One panel an item: a single one at column width, several side by side."""
+    """Make one panel for each item: a single one at column width, several side by side."""
     with styled():
         figure, places = panels(len(items), PANEL)
         for axes, item in zip(places, items, strict=True):

@@ -211,7 +211,7 @@ class Posterior:
     # --- around it ---
 
     def sample_prior(self, rng: np.random.Generator, size: int) -> Array:
-        """Draws of theta from the prior, one a row."""
+        """Draws of theta from the prior, one per row."""
         priors = [self.problem.priors[name] for name in self.parameters]
         uniforms = rng.random((size, self.dimension))
         return np.column_stack([p.quantile(uniforms[:, j]) for j, p in enumerate(priors)])

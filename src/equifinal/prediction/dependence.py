@@ -28,7 +28,7 @@ HOPELESS = 1e-3  # outputs that differ by so much were not solved well enough to
 def determined_trajectories(
     problem: Problem, fibre: Fibre | None, theta: Array
 ) -> Mapping[tuple[str, str], bool | None]:
-    """For every (experiment, output or state): True if the data determine it, False if it depends on the prior.
+    """Decide for every (experiment, output or state): True if the data determine it, False if it depends on the prior.
 
     None where that is not known: the analysis did not come to an end, or nothing could be solved.
 

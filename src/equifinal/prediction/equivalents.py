@@ -33,7 +33,7 @@ class Equivalents:
     Attributes
     ----------
     theta
-        One vector a row, the given one first.
+        One vector in each row, the given one first.
     trajectories
         For each vector, the trajectories of all experiments.
     differences

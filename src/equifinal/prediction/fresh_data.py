@@ -73,7 +73,7 @@ def without_values(problem: Problem) -> Problem:
 def _scattered(
     likelihood: ExperimentLikelihood, outputs: Array, parameters: Mapping[str, float], rng: np.random.Generator
 ) -> list[Array]:
-    """Around the outputs, or what was added to them; replicates at one time scatter independently."""
+    """Draw observations around the outputs, or what was added to them; replicates at one time scatter independently."""
     seen = likelihood.observed
     mean = outputs[seen["time"], seen["output"]]
     mean = np.where(seen["previous"] >= 0, mean - outputs[seen["previous"], seen["output"]], mean)

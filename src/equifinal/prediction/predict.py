@@ -136,7 +136,7 @@ def predict(
     Parameters
     ----------
     theta
-        Parameters, one draw a row, in the order of ``problem.parameters``: see `posterior_rows` and `prior_rows`.
+        Parameters, one draw per row, in the order of ``problem.parameters``: see `posterior_rows` and `prior_rows`.
     times
         When to predict; left out, an even grid from 0 to `until`.
     until

@@ -134,7 +134,7 @@ class Experiment:
     model
         As it holds in this experiment (see `Model.vary`).
     observations
-        At most one entry an output; one without values just says how the output scatters.
+        At most one entry per output; one without values only says how the output scatters.
     inputs
         A series for every input of the model; empty for an analysis without data.
     """

@@ -149,7 +149,7 @@ class Prior:
         return np.clip(found, np.nextafter(lower, _INF), np.nextafter(upper, -_INF))
 
     def _ends(self, lower: Any, upper: Any) -> tuple[NDArray[np.bool_], Array, Array]:
-        """As `_tail`, for intervals."""
+        """Give the probability below each end of an interval, or above it for intervals in the upper half."""
         dist, lower, upper = self._untruncated, np.asarray(lower, float), np.asarray(upper, float)
         from_above = dist.cdf(lower) > 0.5
         return from_above, *(np.where(from_above, dist.sf(x), dist.cdf(x)) for x in (lower, upper))
@@ -217,7 +217,7 @@ def _coordinate(asked: str | None, lower: float, upper: float, name: str) -> str
 
 
 def prior_table(priors: Iterable[Prior]) -> Array:
-    """One row a parameter, for the functions below."""
+    """Tabulate priors, one row for each parameter, for the functions below."""
     return np.array([p.row() for p in priors], dtype=np.float64)
 
 

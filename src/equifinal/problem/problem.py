@@ -61,7 +61,7 @@ class Problem:
             model = experiment.model
             for name in experiment.noise_parameters:
                 if name in model.states or name in model.definitions or name in model.constants or name in model.inputs:
-                    raise DataError(f"the noise uses '{name}', which is not a parameter of the model")
+                    raise DataError(f"the noise uses '{name}', which is something other than a parameter in the model")
         for name in self.priors:
             if name not in known:
                 raise DataError(

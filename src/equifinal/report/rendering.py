@@ -8,6 +8,7 @@ from typing import Any
 
 from equifinal.errors import EquifinalError
 from equifinal.report.figures import inline_svg
+from equifinal.words.terms import TERMS
 
 
 class Figures:
@@ -42,4 +43,4 @@ def render(template: str, **context: Any) -> str:
         lstrip_blocks=True,
     )
     style = Markup((folder / "style.css").read_text(encoding="utf-8"))
-    return environment.get_template(template).render(style=style, **context)
+    return environment.get_template(template).render(style=style, terms=TERMS, **context)

@@ -1,4 +1,4 @@
-"""What stands in each section of the report, as plain data for the template."""
+"""The content of each section of the report, as plain data for the template."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from equifinal.report.rendering import Figures
 from equifinal.results import diagnostics
 from equifinal.results.meaning import COMBINATION, NOISE, PARAMETER, QUANTITY, Finding, Meaning
 from equifinal.words.diagnostics import concern_sentence, sampler_notes
-from equifinal.words.identifiability import advice_sentence, freedom_sentences, headline
+from equifinal.words.identifiability import advice_sentence, freedom_sentences, headline, sureness
 from equifinal.words.meaning import (
     driven_by,
     rounded,
@@ -79,12 +79,12 @@ def _headline(meaning: Meaning) -> str:
     counts = {word: sum(f.verdict == word for f in parameters) for word in (GLOBALLY, LOCALLY, NOT)}
     if not counts[NOT]:
         return headline(meaning.identifiability)
-    start = f"{counts[GLOBALLY] or 'None'} of {len(parameters)} parameters can be identified"
+    start = f"{counts[GLOBALLY] or 'None'} of the {len(parameters)} parameters can be identified"
     start += f", {counts[LOCALLY]} only up to alternatives" if counts[LOCALLY] else ""
     found = f"{combinations} combination{'s' * (combinations != 1)} of them"
     if not combinations:
         return f"{start}."
-    return f"{start}; so can {found}." if counts[GLOBALLY] else f"{start}; but {found} can."
+    return f"{start}; so can {found}." if counts[GLOBALLY] else f"{start}, but {found} can."
 
 
 def _tone_of(finding: Finding) -> str:
@@ -120,13 +120,11 @@ def model(problem: Problem) -> dict[str, Any]:
 
 def knowable(meaning: Meaning, figures: Figures) -> dict[str, Any]:
     found = meaning.identifiability
-    method = str(found.certificate.get("method", ""))
-    moved = ", checked by moving along the fibre" if found.certificate.get("moved_along_fibre") else ""
     return {
         "headline": headline(found),
         "complete": found.complete,
         "diagram": figures(
-            "Which parameters and quantities can be identified, and the combinations that data determine",
+            "Which parameters and quantities can be identified, and which combinations ideal data determine",
             lambda: identifiability.draw_identifiability(found, meaning.problem.quantities),
         ),
         "combinations": _safe([block(mathml(c)) for c in found.combinations]),
@@ -134,8 +132,7 @@ def knowable(meaning: Meaning, figures: Figures) -> dict[str, Any]:
         "increments": sorted({o.output for e in meaning.problem.experiments for o in e.observations if o.increment}),
         "freedoms": freedom_sentences(found.freedoms),
         "advice": [advice_sentence(a) for a in found.advice],
-        "sureness": f"Found by {method}{moved}; probability of error below {max(found.error_probability, 1e-30):.0e}."
-        + ("" if found.scope == "global" else " The global question was not settled."),
+        "sureness": sureness(found, timed=False),
     }
 
 
@@ -147,7 +144,7 @@ def given(problem: Problem, figures: Figures) -> dict[str, Any]:
     try:
         before, checks = predict(problem, theta), check(problem, theta)
     except EquifinalError:  # some priors reach where nothing can be solved
-        return {"priors": problem.priors, "data": data, "before": [], "failed": "all"}
+        return {"priors": problem.priors, "data": data, "before": [], "failed": "All prior draws"}
     panels = [
         figures(
             f"What the prior alone predicts for {b.name}",
@@ -157,7 +154,7 @@ def given(problem: Problem, figures: Figures) -> dict[str, Any]:
         )
         for b in [b for b in before.bands if b.kind == "output"][:MOST_PANELS]
     ]
-    failed = f"{before.failed} of {before.draws}" if before.failed else ""
+    failed = f"{before.failed} of {before.draws} prior draws" if before.failed else ""
     return {"priors": problem.priors, "data": data, "before": panels, "failed": failed}
 
 
@@ -254,15 +251,15 @@ def fit(problem: Problem, shown: Predictions, checks: list[Check], figures: Figu
 
 
 def _coverage_words(found: Check) -> str:
-    """Whether the share inside the 90% band could be chance, at 1 in 100."""
+    """Say whether the share inside the 90% band could be chance, at the level of 1%."""
     from scipy.stats import binom
 
     n, inside = found.values.size, round(found.inside_90 * found.values.size)
     if binom.cdf(inside, n, 0.9) < 0.01:
-        return "too few inside: the model misses something, or the noise is taken too small"
+        return "too few inside: the model misses something, or the noise is assumed too small"
     counts = np.array_equal(found.values, np.round(found.values))  # then bands hold more than their share
     if n >= 20 and not counts and binom.cdf(round(found.inside_50 * n) - 1, n, 0.5) > 0.999:
-        return "more inside than chance explains: the noise may be taken too large"
+        return "more inside than chance explains: the noise may be assumed too large"
     return "as expected"
 
 

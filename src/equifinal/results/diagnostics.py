@@ -39,7 +39,7 @@ def import_arviz() -> ModuleType:
 
 
 def summarise(data: InferenceData) -> dict[str, Row]:
-    """For every parameter and quantity of interest: moments, quantiles and diagnostics."""
+    """Give moments, quantiles and diagnostics of every parameter and quantity of interest."""
     seconds = float(data.attrs.get("sampling_seconds", math.nan))
     return {str(name): summary_row(data.posterior[name].values, seconds) for name in data.posterior.data_vars}
 

@@ -1,7 +1,7 @@
-"""Draws to ArviZ `InferenceData` and to netCDF, and back; and `sample`, the way from a problem to a result.
+"""Draws to ArviZ `InferenceData` and to netCDF, and back.
 
-Groups: ``posterior`` (parameters and quantities of interest), ``sample_stats``, ``log_likelihood`` (a variable an
-output, pointwise), ``observed_data``, ``constant_data`` (the whole problem, as JSON). Everything needed to doubt or
+Groups: ``posterior`` (parameters and quantities of interest), ``sample_stats``, ``log_likelihood`` (pointwise, one
+variable per output), ``observed_data``, ``constant_data`` (the whole problem, as JSON). Everything needed to doubt or
 repeat the run stands in the attributes.
 """
 
@@ -69,7 +69,7 @@ def to_inference_data(posterior: Posterior, draws: Draws) -> InferenceData:
 
 
 def _gap(carried: np.ndarray, pointwise: Mapping[str, np.ndarray]) -> float:
-    """By how much the log likelihood that a sampler carried along differs from that of its draws, at the most.
+    """Find the largest difference between the log likelihood that a sampler carried along and that of its draws.
 
     Along fibres it is carried without being asked again: were it not constant there, this would show it.
     """
@@ -80,7 +80,7 @@ def _gap(carried: np.ndarray, pointwise: Mapping[str, np.ndarray]) -> float:
 
 
 def _misfit(posterior: Posterior, theta: np.ndarray, chunk: Chunk) -> float:
-    """By how many standard deviations the best draw misses the data, as a root mean square: 1 is to be expected."""
+    """Measure by how many standard deviations the best draw misses the data, as a root mean square; 1 is usual."""
     best = int(np.argmax(chunk.log_likelihood))
     perfect = sum(part.log_likelihood_bound(theta[best : best + 1])[0] for part in posterior.likelihoods)
     size = sum(experiment.size for experiment in posterior.problem.experiments)

@@ -33,7 +33,7 @@ class Comparison:
         return {name: efficiency(done.data, done.summary) for name, done in self.fits.items()}
 
     def disagreements(self) -> dict[str, float]:
-        """For every parameter and quantity the largest difference of two samplers' means, in its standard error.
+        """Find the largest difference between two samplers' means of each quantity, in units of its standard error.
 
         Chance alone rarely makes it exceed 4.
         """

@@ -84,7 +84,7 @@ def calibration_json(found: Calibration) -> dict[str, Any]:
 
 
 def calibration_page(found: Calibration) -> Any:
-    """For a terminal: a row for each quantity, what limits the verdict, and the verdict."""
+    """Lay out a calibration for a terminal: a row for each quantity, what limits the verdict, and the verdict."""
     from rich.console import Group
     from rich.table import Table
     from rich.text import Text
@@ -102,7 +102,12 @@ def calibration_page(found: Calibration) -> Any:
         style = "red" if name in found.departing else None
         table.add_row(name, "" if kind == name else kind, _sparks(found, name), *cells, style=style)
     chosen = ", ".join(f"{name} {count}x" for name, count in found.samplers.items())
-    lines = [Text(f"{chosen}; each true value ranked among {found.most} draws; seed {found.seed}")] if chosen else []
+    tested = Text("p: how likely ranks this uneven are if all is right; adjusted: for all quantities together", "dim")
+    lines = (
+        [tested, Text(f"{chosen}; each true value is ranked among {found.most} draws; seed {found.seed}")]
+        if chosen
+        else []
+    )
     lines += [Text(found.note)] if found.note else []
     lines += [Text.assemble(("! ", "yellow"), warning) for warning in warning_sentences(found)]
     return Group(table, *lines, Text(verdict_sentence(found), style="bold"))

@@ -24,7 +24,7 @@ def comparison_lines(comparison: Comparison) -> list[str]:
     for name, efficiency in comparison.efficiencies.items():
         doubt = "" if efficiency.trusted else "; the chains disagree, so these numbers mean nothing"
         lines.append(
-            f"{name}: at least {efficiency.ess:,.0f} effective draws, {efficiency.per_solve:.2g} per solve, "
+            f"{name}: at least {efficiency.ess:,.0f} effective draws, {efficiency.per_solve:.2g} per ODE solve, "
             f"{efficiency.per_second:,.0f} per second; R-hat {efficiency.rhat:.3f}{doubt}"
         )
     return [*lines, *(f"{name} could not run: {reason}" for name, reason in comparison.refused.items())]

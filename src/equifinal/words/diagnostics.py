@@ -140,8 +140,8 @@ def _points_on_fibres(data: InferenceData, counts: Mapping[str, int]) -> list[st
     if per_fibre > 1 or variance > 1e-12:
         several = f", {roots / max(1, points - empty):.2f} roots each" if roots > points - empty else ""
         notes.append(
-            f"on each fibre: {per_fibre:,.0f} points, {empty / points:.1%} outside the bounds{several}; "
-            f"variance of log p(c): {variance:.2g}"
+            f"on each fibre: {per_fibre:,.0f} points, {empty / points:.1%} outside the prior's bounds{several}; "
+            f"variance of log p(c), the estimated prior density of the combinations: {variance:.2g}"
         )
     solves = int(data.attrs["solves"]) - int(data.attrs["warmup_solves"])
     saved = counts["saved_solves"] / max(1, counts["saved_solves"] + solves)

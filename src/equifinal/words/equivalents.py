@@ -14,7 +14,7 @@ COLUMNS = 7  # vectors side by side; more go below
 
 
 def equivalents_page(found: Equivalents) -> Any:
-    """Parameter vectors with the same output for a terminal: a table, what stays, and by how little outputs differ."""
+    """Lay out equivalent parameters for a terminal: the vectors, what they share, and how little outputs differ."""
     from rich.console import Group
     from rich.table import Table
     from rich.text import Text
@@ -38,7 +38,7 @@ def equivalents_page(found: Equivalents) -> Any:
         if n > 1 and to_text(e) not in fibre.names
     ]
     if kept:
-        parts += [Text(), Text("The same in all of them", style="bold"), *kept]
+        parts += [Text(), Text("The same for all of them", style="bold"), *kept]
     parts += [Text(), *(Text(line) for line in _equivalents_notes(found))]
     return Group(*parts)
 
@@ -47,30 +47,30 @@ def _equivalents_headline(found: Equivalents) -> str:
     n, r = len(found.theta), found.fibre.dimension
     what = "values of the given combinations" if found.by_hand else "output"
     if not found.agree:
-        return "These were expected to give the same output, but simulated they do not."
+        return "These vectors were expected to give the same output, but in simulations they do not."
     if n == 1 and found.asked == 1:
         return "Only the given parameters were asked for; ask for more vectors to see others with the same output."
     if n == 1:
         known = "No other parameters were found" if r or not found.certain else "There are no other parameters"
         return f"{known} inside the priors' support with the same {what}."
     if r == 0:
-        return f"{n} parameter vectors give the same output."
+        return f"These {n} parameter vectors give the same output."
     shape = "a curve" if r == 1 else f"a set of dimension {r}"
-    return f"{n} of the parameter vectors with the same output; all of them form {shape}."
+    return f"These {n} parameter vectors give the same output; all such vectors form {shape}, called a fibre."
 
 
 def _equivalents_notes(found: Equivalents) -> Iterator[str]:
     if len(found.theta) > 1:
         worst = max(found.differences, key=lambda key: found.differences[key])
         yield (
-            f"Simulated, their outputs differ by at most {found.largest_difference:.1e} of the largest value "
+            f"In simulations their outputs differ by at most {found.largest_difference:.1e} of the largest value "
             f"of {worst[1]} (solver tolerance {found.tolerance:.0e})."
         )
     if not found.certain:
         yield (
-            "! The given parameters are a special point: combinations are dependent there, or solutions meet. There "
-            "may be more parameters with this output than shown; try values nearby."
+            "! The given parameters are a special point, where combinations are dependent or solutions meet: more "
+            "parameters than shown may have this output; try nearby values."
         )
     for theta, reason in found.unsolved:
         shown = ", ".join(f"{name} = {value:.5g}" for name, value in zip(found.fibre.names, theta, strict=True))
-        yield f"! Left out, because the solver failed: {shown} ({reason})."
+        yield f"! Left out because the solver failed: {shown} ({reason})."

@@ -14,6 +14,7 @@ from equifinal.results.diagnostics import RHAT_LIMIT, Row
 from equifinal.results.meaning import COMBINATION, NOISE, PARAMETER, QUANTITY, WEAK, Finding, Meaning
 from equifinal.words.diagnostics import concern_sentence, sampler_notes
 from equifinal.words.meaning import driven_by, rounded, shrinkage_text, spread, value_text, weakest_sentence
+from equifinal.words.terms import footnote
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -39,7 +40,7 @@ COLOURS = {"data": "green", "weak": "yellow", "prior": "red"}
 
 
 def summary_page(meaning: Meaning, rows: Mapping[str, Row], width: int) -> Any:
-    """Something to print with rich; narrower terminals get fewer columns, never cut numbers."""
+    """Lay out a fit for a terminal; a narrow one gets fewer columns, but never truncated numbers."""
     from rich.console import Console, Group
     from rich.text import Text
 
@@ -48,9 +49,11 @@ def summary_page(meaning: Meaning, rows: Mapping[str, Row], width: int) -> Any:
     if known:
         parts += [Text("The data determine"), _combinations(known), Text()]
     wide = Console(width=1000)
-    tables = [_parameters(meaning, rows, columns) for columns in (WIDE, MIDDLE, NARROW)]
-    fitting = [table for table in tables if wide.measure(table).maximum <= width]
-    parts += [fitting[0] if fitting else tables[-1]]
+    for columns in (WIDE, MIDDLE, NARROW):
+        table = _parameters(meaning, rows, columns)
+        if wide.measure(table).maximum <= width:
+            break
+    parts += [table, Text(footnote(columns), style="dim")]
     worst = meaning.weakest
     if worst is not None and worst.shrinkage < WEAK:
         parts += [Text(), Text(weakest_sentence(meaning))]
@@ -135,6 +138,7 @@ def show_fit(done: Fit, verbose: bool = False) -> None:
         if Console(width=1000).measure(table).maximum > console.width:
             table = summary_table(done, COMPACT)
         _print_uncut(console, table)
+        console.print(Text(footnote(column.header for column in table.columns), style="dim"))
     per_chain = done.data.posterior.sizes["draw"]
     console.print(
         f"{attributes['sampler']}: {done.data.posterior.sizes['chain']} x {per_chain:,} draws, "
@@ -147,21 +151,24 @@ def show_fit(done: Fit, verbose: bool = False) -> None:
         f"sampling {attributes['sampling_seconds']:.1f} s",
         highlight=False,
     )
-    for line in (*json.loads(attributes["notes"]), *sampler_notes(done.data)):
+    notes = [*json.loads(attributes["notes"]), *sampler_notes(done.data)]
+    for line in notes:
         console.print(line, highlight=False)
+    if any("k-hat" in line for line in notes):
+        console.print(Text(footnote(["k-hat"]), style="dim"))
     if attributes["resumed_at"] >= 0:
-        console.print(f"taken up at iteration {attributes['resumed_at']:,}", highlight=False)
+        console.print(f"resumed at iteration {attributes['resumed_at']:,}", highlight=False)
     for concern in done.concerns:
         console.print("[yellow]![/]", Text(concern_sentence(concern)), highlight=False)
     if not done.concerns:
-        console.print("[green]the draws are sound, as far as diagnostics can tell[/]", highlight=False)
+        console.print("[green]the diagnostics show nothing wrong with these draws[/]", highlight=False)
     if done.report is not None:
         console.print(Text(f"report:  {done.report}"), highlight=False, soft_wrap=True)
     console.print(Text(f"results: {done.path}   (open with arviz.from_netcdf)"), highlight=False, soft_wrap=True)
 
 
 def _print_uncut(console: Any, shown: Any) -> None:
-    """Numbers are never cut: a terminal narrower than a table wraps its lines."""
+    """Print without truncating numbers: a terminal narrower than a table wraps its lines."""
     from rich.console import Console
 
     width = max(console.width, _table_width(shown))
@@ -169,7 +176,7 @@ def _print_uncut(console: Any, shown: Any) -> None:
 
 
 def _table_width(shown: Any) -> int:
-    """Of the widest table in it."""
+    """Measure the widest table in it."""
     from rich.console import Console, Group
     from rich.table import Table
 

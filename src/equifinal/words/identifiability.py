@@ -1,4 +1,4 @@
-"""The result of an identifiability analysis in words: freedoms, and the text of a whole report."""
+"""An identifiability analysis in words: its freedoms, its advice, and a page on all of it."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ if TYPE_CHECKING:
     from equifinal.identifiability.verdicts import Identifiability
 
 UNSEEN = "nothing observable changes"
+COMBINATIONS = "Combinations that ideal data determine"
 LABELS = {"globally": "yes", "locally": "up to alternatives", "not": "no"}
 
 
 def listed(words: Sequence[str]) -> str:
-    """``a``, ``a and b``, ``a, b and c``."""
+    """Join words: ``a``, ``a and b``, ``a, b and c``."""
     words = list(words)
     if len(words) < 2:
         return "".join(words)
@@ -95,7 +96,7 @@ def _shift(weights: Mapping[str, int], symbol: str) -> str:
 
 
 def identifiability_page(name: str, result: Identifiability) -> Any:
-    """The same for a terminal: something to put on a slide."""
+    """Lay out an analysis for a terminal."""
     from rich.console import Group
     from rich.padding import Padding
     from rich.table import Table
@@ -112,7 +113,7 @@ def identifiability_page(name: str, result: Identifiability) -> Any:
         if rows is result.parameters and result.quantities:
             table.add_row("", "")
     parts: list[Any] = [
-        Text(f"What can be known: {name}", style="bold"),
+        Text.assemble((f"What can be known: {name}", "bold"), ("   (from ideal data: no noise, all times)", "dim")),
         Text(),
         table,
         Text(),
@@ -120,7 +121,7 @@ def identifiability_page(name: str, result: Identifiability) -> Any:
     ]
     for title, lines in _sections(result):
         parts += [Text(), Text(title, style="bold"), *(Padding(Text(line), (0, 0, 0, 2)) for line in lines)]
-    return Group(*parts, Text(), Text(_sureness(result), style="dim"), Text())
+    return Group(*parts, Text(), Text(sureness(result), style="dim"), Text())
 
 
 def _sections(result: Identifiability) -> Iterator[tuple[str, list[str]]]:
@@ -128,7 +129,7 @@ def _sections(result: Identifiability) -> Iterator[tuple[str, list[str]]]:
         lines = [to_text(c) for c in result.combinations]
         if result.constants:
             lines.append(f"(known: {', '.join(f'{n} = {number_text(v)}' for n, v in result.constants.items())})")
-        yield "What ideal data determine" if result.complete else "Among what ideal data determine", lines
+        yield COMBINATIONS if result.complete else f"{COMBINATIONS} (there may be more)", lines
     if result.freedoms:
         yield "What no data can show", freedom_sentences(result.freedoms)
     if result.advice:
@@ -136,7 +137,7 @@ def _sections(result: Identifiability) -> Iterator[tuple[str, list[str]]]:
 
 
 def identifiability_text(result: Identifiability) -> str:
-    """A page of plain text: a table, the combinations, the freedoms, the advice, and how sure it all is."""
+    """Write an analysis as plain text: a table, the combinations, the freedoms, the advice, and how sure it all is."""
     width = max([9, *(len(n) for n in (*result.parameters, *result.quantities))])
     lines = [f"{'':{width}}  identifiable", f"{'-' * width}  {'-' * 24}"]
     for title, rows in (("", result.parameters), ("quantities of interest", result.quantities)):
@@ -147,36 +148,36 @@ def identifiability_text(result: Identifiability) -> str:
     lines += ["", headline(result)]
     for title, section in _sections(result):
         lines += ["", f"{title}:", *(f"  {line}" for line in section)]
-    lines += ["", _sureness(result)]
+    lines += ["", sureness(result)]
     return "\n".join(lines)
 
 
 def _verdict(word: str, count: int, scope: str) -> str:
     if word == "locally":
-        return f"one of {count} values" if count else "at least locally (global question open)"
+        return f"one of {count} values" if count else "at least locally (globally: not known)"
     return LABELS[word]
 
 
 def headline(result: Identifiability) -> str:
-    """The whole analysis in one sentence."""
+    """Summarise an analysis in one sentence."""
     r, degree = result.fibre_dimension, result.fibre_degree
     if r == 0 and degree == 1:
         return "Everything is identifiable: no two parameter sets give the same output."
     if r == 0 and degree == 0:
-        return "Every parameter is identifiable at least locally; the global question was not settled in time."
+        return "Every parameter is identifiable at least locally; time ran out before the global question was settled."
     if r == 0:
         return f"{degree} parameter sets (counted over the complex numbers) give the same output."
-    freedoms = "one continuous freedom" if r == 1 else f"{r} continuous freedoms"
-    branches = f", in {degree} branches" if degree > 1 else ""
-    return f"Equivalent parameters form a set of dimension {r}: {freedoms}{branches}."
+    shape = "a curve" if r == 1 else f"a set of dimension {r}"
+    branches = f" with {degree} branches" if degree > 1 else ""
+    return f"Parameters that give the same output form {shape}{branches}, called a fibre."
 
 
-def _sureness(result: Identifiability) -> str:
-    method = result.certificate.get("method", "")
-    moved = result.certificate.get("moved_along_fibre")
-    check = ", checked by moving along the fibre" if moved else ""
-    scope = "" if result.scope == "global" else " The global question was not settled."
+def sureness(result: Identifiability, timed: bool = True) -> str:
+    """Say how an analysis was made and how sure it is; the time it took can be left out, as it varies."""
+    within = f" in {result.seconds:.2g} s" if timed else ""
+    check = ", checked by moving along the fibre" if result.certificate.get("moved_along_fibre") else ""
+    scope = "" if result.scope == "global" else " The global question was not settled in time."
     return (
-        f"Found in {result.seconds:.2g} s by {method}{check}; probability of error below "
+        f"Found{within} by {result.certificate.get('method', '')}{check}; probability of error below "
         f"{max(result.error_probability, 1e-30):.0e}.{scope}"
     )

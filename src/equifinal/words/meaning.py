@@ -1,4 +1,4 @@
-"""What the data said, in one plain sentence each."""
+"""What the data said about each parameter, quantity and combination, in one plain sentence."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def estimate(mean: float, sd: float) -> str:
 def rounded(value: float, sd: float, like: float | None = None) -> str:
     """A number with as many digits as let its standard deviation show two, and three at least.
 
-    ``like`` is a number whose way of writing, with or without exponent, is to be followed.
+    An exponent is used where ``like`` would need one.
     """
     if not (math.isfinite(value) and sd > 0 and math.isfinite(sd)):
         return f"{value:.4g}"
@@ -56,8 +56,8 @@ def sentence(meaning: Meaning, finding: Finding) -> str:
         return _locally(meaning, finding)
     if finding.weak:
         return (
-            f"{finding.name}: identifiable, but barely informed. Better data could determine it; with these its "
-            f"posterior {value_text(finding)} is {_how_narrow(finding)}."
+            f"{finding.name}: identifiable, but barely informed. Better data could determine it; with these data its "
+            f"posterior, {value_text(finding)}, is {_how_narrow(finding)}."
         )
     return f"{finding.name}: identifiable, and determined by the data: {value_text(finding)}."
 
@@ -73,25 +73,32 @@ def _combination(finding: Finding) -> str:
 
 def _noise(finding: Finding) -> str:
     if finding.weak:
-        return f"{finding.name}: of the noise; these data say little about it: {value_text(finding)}."
-    return f"{finding.name}: of the noise; the scatter of the data determines it: {value_text(finding)}."
+        return f"{finding.name}: a noise parameter, about which these data say little: {value_text(finding)}."
+    return f"{finding.name}: a noise parameter, determined by the residuals: {value_text(finding)}."
 
 
 def _locally(meaning: Meaning, finding: Finding) -> str:
-    count = f"{finding.alternatives} values" if finding.alternatives else "several values, or perhaps a single one,"
+    count = f"{finding.alternatives} values" if finding.alternatives else "several values (or perhaps a single one)"
     start = f"{finding.name}: identifiable up to alternatives. The data allow {count}"
     if not meaning.identifiability.complete or meaning.identifiability.scope != "global":
-        return f"{finding.name}: identifiable at least locally; whether globally is not settled. {value_text(finding)}."
-    weak = f"; besides, they say little: the posterior is {_how_narrow(finding)}" if finding.weak else ""
-    return f"{start} that give the same output; your prior decides between them. Posterior {value_text(finding)}{weak}."
+        known = "identifiable at least locally; whether globally is not known"
+        return f"{finding.name}: {known}. Posterior: {value_text(finding)}."
+    weak = f"; moreover, the data say little: it is {_how_narrow(finding)}" if finding.weak else ""
+    return (
+        f"{start} that give the same output; your prior decides between them. Posterior: {value_text(finding)}{weak}."
+    )
 
 
 def _not_identifiable(meaning: Meaning, finding: Finding) -> str:
     if finding.kind == QUANTITY:
-        share = "" if math.isnan(finding.prior_share) else f" Of its spread {_share(finding)} is your prior's alone."
+        share = (
+            ""
+            if math.isnan(finding.prior_share)
+            else f" Your prior alone accounts for {_share(finding)} of its spread."
+        )
         return (
-            f"{finding.name}: not identifiable. It changes while every output stays the same, so its posterior "
-            f"{value_text(finding)} depends on your prior however many data there are.{share}"
+            f"{finding.name}: not identifiable. It can change while every output stays the same, so its posterior, "
+            f"{value_text(finding)}, depends on your prior no matter how many data there are.{share}"
         )
     known = meaning.combinations_with(finding)
     shown = listed([f"{f.name} = {value_text(f)}" for f in known[:MOST_TIED]])
@@ -100,7 +107,9 @@ def _not_identifiable(meaning: Meaning, finding: Finding) -> str:
     if not known and meaning.identifiability.complete:
         return f"{start} No output depends on it: its posterior is your prior."
     if not known:
-        return f"{start} Which combinations with it are determined is not settled; posterior {value_text(finding)}."
+        return (
+            f"{start} Which combinations containing it are determined is not known. Posterior: {value_text(finding)}."
+        )
     if abs(finding.shrinkage) < UNTOUCHED:
         return (
             f"{start} Its posterior is your prior restricted to what the other bounds allow; the data determine "
@@ -108,13 +117,13 @@ def _not_identifiable(meaning: Meaning, finding: Finding) -> str:
         )
     tied = listed(meaning.tied_to(finding)) or "other parameters"
     return (
-        f"{start} The data determine {shown}{more}, which ties it to {tied}; within that, its posterior "
-        f"{value_text(finding)} depends on your priors{_of_which(finding)}."
+        f"{start} The data determine {shown}{more}, which ties it to {tied}; beyond that, its posterior, "
+        f"{value_text(finding)}, depends on your priors{_of_which(finding)}."
     )
 
 
 def _of_which(finding: Finding) -> str:
-    return "" if math.isnan(finding.prior_share) else f": {_share(finding)} of its spread is theirs alone"
+    return "" if math.isnan(finding.prior_share) else f", which alone account for {_share(finding)} of its spread"
 
 
 def _share(finding: Finding) -> str:
@@ -123,7 +132,7 @@ def _share(finding: Finding) -> str:
 
 
 def value_text(finding: Finding) -> str:
-    """Mean and spread; of a skew posterior, which these would misrepresent, its middle and where 90% of it lie."""
+    """Write mean and standard deviation; for a skewed posterior, which these misrepresent, median and central 90%."""
     low, middle, high = (finding.quantile(q) for q in (0.05, 0.5, 0.95))
     if finding.sd > 0 and abs(finding.mean - middle) > SKEW * finding.sd:
         shown = [rounded(x, finding.sd, finding.mean) for x in (middle, low, high)]
@@ -159,18 +168,18 @@ def direction_text(direction: Direction) -> str:
 
 
 def weakest_sentence(meaning: Meaning) -> str:
-    """On the direction among the combinations that the data determine worst; empty if there is none."""
+    """Name the direction among the combinations that the data determine least; empty if there is none."""
     worst = meaning.weakest
     if worst is None:
         return ""
     if worst.shrinkage < 0.5:
-        rest = "the data say little about it, though nothing in the model forbids that they would"
+        rest = "the data say little about it, although better data could determine it"
     elif worst.shrinkage < 0.9:
-        rest = "the data inform it, but much less than the rest"
+        rest = "the data inform it, but much less than everything else"
     else:
         rest = "even it is well determined"
     return (
-        f"Of all that is identifiable, the worst determined direction is {direction_text(worst)} "
+        f"Of everything identifiable, the least determined direction is {direction_text(worst)} "
         f"(shrinkage {shrinkage_text(worst.shrinkage)}): {rest}."
     )
 
@@ -183,7 +192,7 @@ def shrinkage_text(shrinkage: float) -> str:
 
 
 def driven_by(finding: Finding) -> str:
-    """In three words or fewer, for a table."""
+    """What decides the posterior, in a few words for a table."""
     if finding.kind == NOISE or finding.verdict == GLOBALLY:
         return "data, barely" if finding.weak else "data"
     if finding.verdict == LOCALLY:
@@ -194,7 +203,7 @@ def driven_by(finding: Finding) -> str:
 
 
 def verdict_word(finding: Finding) -> str:
-    """``identifiable``, ``one of 2 values``, ``not identifiable``, ``noise``."""
+    """Name the verdict: ``identifiable``, ``one of 2 values``, ``not identifiable`` or ``noise``."""
     if finding.kind == NOISE:
         return "noise"
     if finding.verdict == LOCALLY:

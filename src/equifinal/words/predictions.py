@@ -1,4 +1,4 @@
-"""Predictions of a run as a table, for ``equifinal predict``: one row a trajectory and time."""
+"""Predictions of a run as a table, for ``equifinal predict``: one row for each trajectory and time."""
 
 from __future__ import annotations
 
@@ -29,7 +29,11 @@ from equifinal.results.store import identifiability_of, problem_of
 if TYPE_CHECKING:
     from arviz import InferenceData
 
-WORDS = {True: "yes", False: "no: depends on your prior", None: "not known"}
+VERDICTS = {
+    True: "determined by the data",
+    False: "not determined by the data, so its band depends on your prior",
+    None: "not known whether the data determine it",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,19 +97,21 @@ class PredictionTable:
         }
 
     def words(self) -> list[str]:
-        """What a person wants to know of it at once."""
+        """Say of each trajectory whether the data determine it, and of each output how well it fits."""
         lines = []
         for band in self.bands:
             verdict = self.determined.get((band.experiment, band.name))
-            lines.append(f"{_place(band)}: {band.kind}; determined by the data: {WORDS[verdict]}")
+            lines.append(f"{_place(band)} ({band.kind}): {VERDICTS[verdict]}")
         for c in self.checks:
             where = f"{c.output} [{c.experiment}]" if c.experiment else c.output
             lines.append(
                 f"check of {where}: {c.inside_50:.0%} of {c.values.size} observations inside the 50% band, "
-                f"{c.inside_90:.0%} inside the 90% band, largest residual {c.largest:.1f} sd"
+                f"{c.inside_90:.0%} inside the 90% band, largest residual {c.largest:.1f} standard deviations"
             )
         if self.predictions.failed:
-            lines.append(f"{self.predictions.failed} of {self.predictions.draws} draws could not be solved: left out")
+            lines.append(
+                f"{self.predictions.failed} of {self.predictions.draws} draws could not be solved and are left out"
+            )
         return lines
 
 
@@ -123,7 +129,7 @@ def prediction_table(
     prior: bool = False,
     seed: int = 0,
 ) -> PredictionTable:
-    """Bands of all outputs, and of states: all of them, or those named.
+    """Predict bands of all outputs, and of the states named.
 
     Parameters
     ----------

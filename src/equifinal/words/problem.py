@@ -11,7 +11,7 @@ from equifinal.problem.problem import Problem
 
 
 def problem_facts(problem: Problem) -> dict[str, Any]:
-    """What was read, for machines."""
+    """Describe a problem as plain data."""
     model = problem.model
     return {
         "name": problem.name,
@@ -31,12 +31,15 @@ def problem_facts(problem: Problem) -> dict[str, Any]:
 
 
 def problem_words(problem: Problem) -> str:
-    """What was read, for people."""
+    """Describe a problem in words."""
     parts = [f"{problem.name}\n", problem.model.to_text(), "", problem.model.describe()]
     if problem.priors:
         width = max(map(len, problem.priors))
-        rows = [f"  {name:<{width}}  {prior}; sampled as {prior.coordinate}" for name, prior in problem.priors.items()]
-        parts += ["", "priors:", *[row.replace("; sampled as identity", "") for row in rows]]
+        rows = [
+            f"  {name:<{width}}  {prior}; sampled on the {prior.coordinate} scale"
+            for name, prior in problem.priors.items()
+        ]
+        parts += ["", "priors:", *[row.replace("; sampled on the identity scale", "") for row in rows]]
     for experiment in problem.experiments:
         parts += ["", *_experiment_words(experiment)]
     missing = _missing(problem)
@@ -52,7 +55,7 @@ def _experiment_words(experiment: Experiment) -> list[str]:
     for name, series in experiment.inputs.items():
         lines.append(f"  input {name}: {series.times.size} values, {series.interpolation}")
     for fact in _experiment_facts(experiment)["observations"]:
-        span = f" from {fact['first']:g} to {fact['last']:g}" if fact["count"] else ""
+        span = f", at times {fact['first']:g} to {fact['last']:g}" if fact["count"] else ""
         kind = f"increments over {_range(fact['intervals'])}" if fact["increment"] else "values"
         lines.append(f"  {fact['output']}: {fact['count']} {kind}{span}; noise {fact['noise']}")
     return lines if len(lines) > 1 else [lines[0] + " none"]
@@ -80,7 +83,7 @@ def _experiment_facts(experiment: Experiment) -> dict[str, Any]:
 
 def _range(intervals: list[float]) -> str:
     low, high = min(intervals, default=0.0), max(intervals, default=0.0)
-    return f"{low:g}" if low == high else f"{low:g} to {high:g} time units"
+    return f"{low:g} time units" if low == high else f"{low:g} to {high:g} time units"
 
 
 def _missing(problem: Problem) -> str:

@@ -103,7 +103,7 @@ def divided_out(polynomial: Polynomial, divisor: Polynomial) -> Polynomial:
 
 
 def without_monomial_factor(polynomial: Polynomial) -> Polynomial:
-    """Divided by the largest monomial that divides every term."""
+    """Divide a polynomial by the largest monomial that divides every term."""
     content = polynomial.term_content()
     return polynomial if content.is_constant() else polynomial / content
 

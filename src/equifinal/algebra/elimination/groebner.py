@@ -32,7 +32,7 @@ def leading(terms: Terms) -> Monomial:
 
 
 def without_monomial(terms: Terms) -> Terms:
-    """Divided by the largest monomial that divides all terms; the same object if that is 1."""
+    """Divide a polynomial by the largest monomial that divides all terms; return the same object if that is 1."""
     least: Monomial = tuple(map(min, *terms)) if len(terms) > 1 else next(iter(terms))
     if not any(least):
         return terms

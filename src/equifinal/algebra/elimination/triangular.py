@@ -102,7 +102,7 @@ class Triangular:
 
     @property
     def steps(self) -> tuple[Step, ...]:
-        """In the order of solution."""
+        """List the equations in the order of solution."""
         return tuple(
             Step(self.labels[i], tuple(self.expression(c) for c in self._coefficients(p, i))) for i, p in self.chain
         )
@@ -275,7 +275,7 @@ class Triangular:
         return [self.ring.from_dict(parts.get(k, {})) for k in range(max(parts, default=0) + 1)]
 
     def _value(self, polynomial: Polynomial) -> int:
-        """At the random point, modulo the prime."""
+        """Evaluate at the random point, modulo the prime."""
         total = 0
         for monomial, c in polynomial.to_dict().items():
             term = int(c) % self.prime

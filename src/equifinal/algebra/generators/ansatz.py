@@ -37,7 +37,7 @@ def monomials_up_to(variables: Sequence[int], degree: int, n: int) -> list[Expon
 def gradient_rows(
     monomials: Sequence[Exponents], field: KernelField, under: Mapping[Exponents, int] | None = None
 ) -> Iterator[list[int]]:
-    """For every kernel vector at every point the derivatives of all monomials along it.
+    """Compute, for every kernel vector at every point, the derivatives of all monomials along it.
 
     With a denominator `under`, those of monomial/under times under^2.
     """

@@ -62,7 +62,7 @@ class Levels:
         return tuple(free)
 
     def count(self, free: Sequence[str], deadline: Deadline, chosen: Sequence[int] | None = None) -> int:
-        """How many (complex) points a level set has when these coordinates are fixed; 0 if that is not found out."""
+        """Count the (complex) points of a level set when these coordinates are fixed; 0 if that is not known."""
         functions = [self.functions[j] for j in chosen] if chosen is not None else self.functions
         fixed = {n: self.point[n] for n in free}
         try:

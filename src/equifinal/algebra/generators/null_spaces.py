@@ -110,8 +110,7 @@ def kernel_at(
 def rank_without(
     models: Sequence[Model], local: LocalAnalysis, excluded: set[str], rng: random.Random, deadline: Deadline
 ) -> int:
-    """At most how many independent identifiable functions there are that do not contain the excluded
-    coordinates.
+    """Bound the number of independent identifiable functions that do not contain the excluded coordinates.
 
     The gradient of such a function has to vanish on the kernels for all values of the excluded coordinates at
     once.

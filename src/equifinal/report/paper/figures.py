@@ -25,7 +25,7 @@ TRACE_POINTS, CLOUD, STEPS, LAGS = 4000, 3000, 40, 2000
 
 
 def plot_traces(case: CaseStudy, runs: Sequence[MethodRun], marginals: dict[str, Marginal]) -> Any:
-    """A row a method, a column a parameter; the grey band holds 98% of the exact posterior."""
+    """Draw traces, a row for each method and a column for each parameter; grey: 98% of the exact posterior."""
     from matplotlib.figure import Figure
 
     names = case.names[:1] + (case.shown[1],)
@@ -53,7 +53,7 @@ def plot_traces(case: CaseStudy, runs: Sequence[MethodRun], marginals: dict[str,
 
 
 def plot_projections(case: CaseStudy, runs: Sequence[MethodRun]) -> Any:
-    """A panel a method: some consecutive draws in the plane, with an exact fibre under them."""
+    """Draw a panel for each method: some consecutive draws in the plane, with an exact fibre under them."""
     from matplotlib.figure import Figure
 
     x_name, y_name = case.plane
@@ -80,7 +80,7 @@ def plot_projections(case: CaseStudy, runs: Sequence[MethodRun]) -> Any:
 
 
 def plot_autocorrelations(case: CaseStudy, runs: Sequence[MethodRun]) -> Any:
-    """Of what the paper calls identifiable and not identifiable, a line a method."""
+    """Draw autocorrelations of what the paper calls identifiable and not identifiable, a line for each method."""
     from matplotlib.figure import Figure
 
     with styled():
@@ -128,7 +128,7 @@ def plot_densities(case: CaseStudy, runs: Sequence[MethodRun], marginals: dict[s
 
 
 def autocorrelation(draws: Array, most: int) -> Array:
-    """At lags 0, 1, ..., a mean over chains around the mean of all; ones where nothing moved."""
+    """Average autocorrelations at lags 0, 1, ... over chains, around the common mean; ones where nothing moved."""
     centred = draws - draws.mean()
     n = draws.shape[1]
     lags = min(most, n - 1) + 1

@@ -25,7 +25,7 @@ Integers = NDArray[np.int64]
 
 
 class CombinationCoordinates(NamedTuple):
-    """h, as numbers.
+    """The coordinates h of combinations, as numbers.
 
     ``softening`` is c_0; ``single`` the parameter that a combination is, or -1; ``table`` that of the priors; and
     ``spread`` the standard deviation of h(c) under the prior.

@@ -116,7 +116,7 @@ class Scatter:
         return shifted(self.base, rng.random((number, 1, len(self.parameters))))
 
     def integrate(self, theta: Array, uniforms: Array) -> tuple[Scattered, Integers, Integers]:
-        """Over the noise parameters, whatever they are in theta (n, d); with solves and failures."""
+        """Integrate over the noise parameters, whatever they are in theta (n, d); count solves and failures."""
         if not self.parameters:
             values, solves, failures = self.posterior.log_likelihood(theta)
             weight = values[:, None, None]
@@ -218,7 +218,7 @@ def fitted(
     good: float,
     rng: np.random.Generator,
 ) -> Scatter:
-    """For trajectories such as these, those of theta; nothing where it would be too noisy.
+    """Choose the integral for trajectories like those of theta; it is over nothing where it would be too noisy.
 
     As few points are taken as make the relative variance of l less than ``good``, and no estimate far too high.
     """
@@ -240,7 +240,7 @@ def _some(found: Outputs, at: Integers) -> Outputs:
 
 
 def _pairs(posterior: Posterior, parameters: tuple[str, ...]) -> Integers:
-    """Of noise parameters that some observation has in common: for others, mixed derivatives vanish."""
+    """Find the pairs of noise parameters that some observation shares; for others, mixed derivatives vanish."""
     found: set[tuple[int, ...]] = set()
     for experiment in posterior.problem.experiments:
         for entry in experiment.observations:
@@ -341,7 +341,7 @@ def _newton(gradient, factor, radius):
 
 @compiled
 def _lengths(factor, step):
-    """Of steps, in standard deviations of the law: the longest of their coordinates in its axes."""
+    """Measure steps in standard deviations of the law: the longest of their coordinates in its axes."""
     n, k = step.shape
     found = np.zeros(n)
     for i in range(n):

@@ -58,12 +58,12 @@ class Target:
         self.coordinates = unfolding(fibre).holding(scatter.parameters, scatter.start)
 
     def numbers(self, rng: np.random.Generator, number: int) -> Numbers:
-        """For so many estimates."""
+        """Draw the random numbers of so many estimates."""
         points = self.tool.many_uniforms(rng, number)
         return Numbers(points, self.scatter.uniforms(rng, number), rng.random(number))
 
     def estimate(self, x: Array, numbers: Numbers, moments: Moments) -> Estimates:
-        """At x (n, q less what is held)."""
+        """Estimate the target at x (n, q less what is held)."""
         n = len(x)
         c, log_slope = self.coordinates.backward(x)
         found = self.tool.estimate(c, numbers.points, moments)
@@ -104,11 +104,11 @@ class Explored:
         return np.concatenate([self.estimates(x[i : i + together]).log_target for i in range(0, len(x), together)])
 
     def log_density(self, mixture: Mixture, x: Array) -> Array:
-        """Of a proposal, with which the target is to be compared."""
+        """Log density of a proposal, for comparison with the target."""
         return self.coordinates.log_density(mixture, x)
 
     def estimates(self, x: Array) -> Estimates:
-        """With all that goes with them, for points that are not too many."""
+        """Estimate the target at points that are not too many at once."""
         repeated = Moments(*(np.repeat(part, len(x), axis=0) for part in self.moments))
         made = self.target.estimate(x, self.target.numbers(self.rng, len(x)), repeated)
         self.solves, self.failures = self.solves + int(made.solves.sum()), self.failures + int(made.failures.sum())

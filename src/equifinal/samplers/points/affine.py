@@ -177,7 +177,7 @@ def _as_monomial(value: Callable[[Point], Fraction], base: Point, others: Sequen
 
 
 def _inverse(matrix: Sequence[Sequence[Fraction]]) -> list[list[Fraction]]:
-    """By elimination, exactly; the matrix is regular, as its partition is valid."""
+    """Solve exactly by elimination; the matrix is regular, because its partition is valid."""
     q = len(matrix)
     rows = [[*row, *(Fraction(int(i == j)) for j in range(q))] for i, row in enumerate(matrix)]
     for k in range(q):

@@ -40,7 +40,7 @@ def blocks(fibre: Fibre) -> list[Block]:
 
 
 class BlockLaw:
-    """theta_I in each block by a law of its own.
+    """Law that draws the theta_I of each block by a law of its own.
 
     Parameters
     ----------

@@ -106,7 +106,7 @@ class Estimator:
         return shifted(self.base, rng.random((number, 1, self.width)))
 
     def estimate(self, c: Array, uniforms: Array, moments: Moments) -> Estimate:
-        """From c (n, q) and uniforms (n, N, width)."""
+        """Estimate from c (n, q) and uniforms (n, N, width)."""
         return self._estimate(c, uniforms, moments, None)
 
     def around(self, theta: Array, uniforms: Array, moments: Moments) -> Estimate:
@@ -203,7 +203,7 @@ class Estimator:
 
 
 class EstimatorByC:
-    """For each c, estimates in the chart that is best there: a function of c alone."""
+    """Estimates, for each c, in the chart that is best there: a function of c alone."""
 
     def __init__(self, fibre: Fibre, number: int, **options: Any):
         self.fibre, self._options, self.number = fibre, options, number
@@ -232,7 +232,7 @@ class EstimatorByC:
 
 
 def padded(piece: Array, most: int) -> Array:
-    """With so many roots, those added without weight."""
+    """Pad to so many roots; those added have no weight."""
     if piece.ndim == 1 or piece.shape[1] == most:
         return piece
     filled = np.full((len(piece), most, *piece.shape[2:]), -np.inf if piece.ndim == 2 else np.nan)

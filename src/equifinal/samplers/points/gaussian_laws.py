@@ -89,7 +89,7 @@ class LearnedLaw(GaussianLaw):
 
 
 class LocalLaw(GaussianLaw):
-    """Around an anchor projected on M_c, with covariance e1 (G + kappa)^-1 + e2.
+    """Gaussian law around an anchor projected on M_c, with covariance e1 (G + kappa)^-1 + e2.
 
     The anchor is the mean of u in warm-up; G = D_I^T D_I, with D_I the derivative of h(xi) by u_I, all in units of the
     prior's spread, at the projected anchor.

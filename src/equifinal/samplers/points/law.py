@@ -36,12 +36,12 @@ class Drawn(NamedTuple):
 
 
 class Law(Protocol):
-    """g_c.
+    """The law g_c of points on fibres.
 
     Attributes
     ----------
     width
-        How many uniforms a point takes.
+        Number of uniforms per point.
     """
 
     width: int

@@ -49,7 +49,7 @@ def _bounded(prior: Prior) -> bool:
 
 
 class IntervalLaw(FreeLaw):
-    """On the feasible intervals of a fibre of dimension 1, exactly where there are roots inside the bounds.
+    """Law on the feasible intervals of a fibre of dimension 1, exactly where there are roots inside the bounds.
 
     Under a flat prior whose sampling coordinate is bounded the law is uniform in that coordinate; else it is the prior
     of theta_I truncated to the intervals.
@@ -149,7 +149,7 @@ def make_law(fibre: Fibre, choice: LawChoice) -> Law:
 
 
 def best_law(fibre: Fibre) -> Law:
-    """For a fibre that is one piece."""
+    """Choose the best law for a fibre that is one piece."""
     if fibre.dimension == 1:
         return IntervalLaw(fibre)
     if all(prior.family in ("uniform", "loguniform") for prior in fibre.priors.values()):

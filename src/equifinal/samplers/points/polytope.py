@@ -47,7 +47,7 @@ class PolytopeLaw:
     Attributes
     ----------
     width
-        How many uniforms a point takes: r.
+        Number of uniforms per point: r.
 
     Raises
     ------
@@ -113,7 +113,7 @@ class PolytopeLaw:
         return polytope_kernel.volumes(self._cuts, c)
 
     def _checked(self, c: Any, points: Any, what: str) -> tuple[Array, Array]:
-        """Compiled code believes what it is told: so look first."""
+        """Check shapes and types first, because compiled code would not."""
         c, points = (np.ascontiguousarray(x, dtype=np.float64) for x in (c, points))
         if c.ndim != 2 or c.shape[1] != self.fibre.rank:
             raise SamplingError(f"c must have the shape (n, {self.fibre.rank}), not {c.shape}")

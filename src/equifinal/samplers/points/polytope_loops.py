@@ -33,7 +33,7 @@ class Cuts(NamedTuple):
 
 
 class Room(NamedTuple):
-    """To work in."""
+    """Arrays to work in."""
 
     offset: Array  # of w_D
     low: Array  # the box around the polytope
@@ -345,7 +345,7 @@ def set_coordinates(cuts, free, w):
 
 @compiled
 def is_inside(cuts, offset, w):
-    """Up to rounding."""
+    """Decide whether w is inside the polytope, up to rounding."""
     q, r = cuts.slopes.shape
     for m in range(r):
         lower, upper = cuts.free[m]

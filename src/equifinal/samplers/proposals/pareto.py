@@ -16,7 +16,7 @@ Array = NDArray[np.float64]
 
 
 def k_hat(log_weights: Array) -> float:
-    """Of the largest min(n/5, 3 sqrt(n)) weights; infinite if hardly any is not zero, minus infinity if all are one."""
+    """Fit k-hat to the largest min(n/5, 3 sqrt(n)) weights: inf if nearly all are zero, -inf if all are one."""
     usable = np.sort(log_weights[np.isfinite(log_weights)])
     count = min(len(log_weights) // 5, math.ceil(3 * math.sqrt(len(log_weights))))
     if count < 5 or len(usable) <= count:
@@ -29,7 +29,7 @@ def k_hat(log_weights: Array) -> float:
 
 
 def _shape(x: Array) -> float:
-    """Of a generalised Pareto law, from ascending exceedances."""
+    """Fit the shape of a generalised Pareto law to ascending exceedances."""
     n = len(x)
     if n < 5:
         return -math.inf

@@ -41,7 +41,7 @@ NONE = Quality(math.inf, 0.0)
 
 
 def judged(log_weights: Array) -> Quality:
-    """Of a proposal whose draws have these log weights."""
+    """Measure a proposal whose draws have these log weights."""
     if not np.isfinite(log_weights).any():
         return NONE
     log_weights = np.where(np.isnan(log_weights), -np.inf, log_weights)

@@ -18,7 +18,7 @@ Array = NDArray[np.float64]
 
 
 def first_covariance(posterior: Posterior, positions: Array, fibre: Fibre) -> Array:
-    """Of (h(c), u) at each position, by linearising h(xi)."""
+    """Covariance of (h(c), u) at each position, by linearising h(xi)."""
     found = fibre.geometry_in_coordinates(positions)
     across = np.nan_to_num(combination_coordinates(fibre).jacobian(found.values, found.jacobian))
     both = np.concatenate([across, np.tile(np.eye(positions.shape[1]), (len(positions), 1, 1))], axis=1)

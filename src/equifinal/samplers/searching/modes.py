@@ -175,14 +175,14 @@ def _modes(posterior: Posterior, fibre: Fibre, ends: _Ends, known: Modes | None 
 
 
 def _covariance(posterior: Posterior, fibre: Fibre, at: Array) -> Array:
-    """Of h at positions, surely of full rank."""
+    """Covariance of h at positions, surely of full rank."""
     q = fibre.rank
     found = first_covariance(posterior, at, fibre)[:, :q, :q]
     return found + 1e-10 * np.trace(found, axis1=1, axis2=2)[:, None, None] * np.eye(q) + 1e-14 * np.eye(q)
 
 
 def _good_and_far_apart(h: Array, number: int, good: int) -> list[int]:
-    """Of points in order of density: half of the number from the top; the others far from all before, still good."""
+    """Choose among points in order of density: half from the top, the others far from all before and still good."""
     chosen = list(range((number + 1) // 2))
     pool = np.arange(min(len(h), max(number, good)))
     with np.errstate(invalid="ignore"):
@@ -196,7 +196,7 @@ def _good_and_far_apart(h: Array, number: int, good: int) -> list[int]:
 
 
 def _distinct(h: Array, covariance: Array) -> list[int]:
-    """Of ends in order, those that are not near one before."""
+    """Keep, of ends in order, those that are not near an earlier one."""
     chosen: list[int] = []
     for i in range(len(h)):
         for j in chosen:

@@ -99,7 +99,7 @@ class _Cloud:
             raise SamplingError(f"no particles: none of {ROUNDS * number} prior draws has a finite posterior density")
 
     def advance(self, number: int) -> None:
-        """To the next power."""
+        """Move the particles to the next power of the likelihood."""
         later = next_power(self.log_likelihood, self.power)
         log_weight = (later - self.power) * self.log_likelihood
         kept = systematic(np.exp(log_weight - log_weight.max()), number, self.rng.random())

@@ -49,7 +49,7 @@ class Settled(NamedTuple):
 def settle(
     explored: Explored, mixture: Mixture, x: Array, report: Callable[[str], None] = lambda text: None
 ) -> Settled:
-    """From points x (n, q) all around, and a mixture that does not fit, to one that does; the best of those found."""
+    """Improve a mixture that does not fit, from points x (n, q) all around; give the best mixture found."""
     walkers = _Walkers(explored, x)
     best: Settled | None = None
     rounds: list[Array] = []
@@ -122,7 +122,7 @@ def _judged(explored: Explored, mixture: Mixture) -> Quality:
 
 
 def _fitted(been: Array, rng: np.random.Generator) -> Mixture:
-    """Fitted to one half of the walkers with more and more components, then the best of these to all."""
+    """Fit mixtures with more and more components to one half of the walkers, then the best of these to all."""
     q = been.shape[2]
     whole, one, other = (part.reshape(-1, q) for part in (been, been[:, ::2], been[:, 1::2]))
     covariance = np.cov(whole.T).reshape(q, q)

@@ -19,7 +19,7 @@ LOG_LIKELIHOOD = "log likelihood"
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """Ranks of the truth among posterior draws, a row a replicate that ended, and what the others failed of.
+    """Ranks of the truth among posterior draws, a row for each replicate that finished, and why the others failed.
 
     Attributes
     ----------
@@ -77,7 +77,7 @@ class Calibration:
 
     @property
     def undefined(self) -> Mapping[str, int]:
-        """In how many replicates a quantity was not a number; only those for which it happened."""
+        """Number of replicates in which a quantity was not a number, for those with any."""
         missing = {name: int((column < 0).sum()) for name, column in zip(self.names, self.ranks.T, strict=True)}
         return {name: count for name, count in missing.items() if count}
 

@@ -29,7 +29,7 @@ Integers = NDArray[np.int64]
 
 
 class Band(NamedTuple):
-    """Between which counts F(j) lies for all j < L at once, with the given probability or a little more."""
+    """Counts between which F(j) lies for all j < L at once, with the given probability or a little more."""
 
     points: Array  # z_j
     lower: Integers
@@ -61,13 +61,13 @@ def rank_band(n: int, most: int, probability: float = 0.99) -> Band:
 
 
 def histogram_band(n: int, bins: int, probability: float = 0.99) -> tuple[int, int]:
-    """Between which counts a single bar of a histogram with equal bins lies."""
+    """Find the counts between which a single bar of a histogram with equal bins lies."""
     tail = 0.5 * (1 - probability)
     return int(stats.binom.ppf(tail, n, 1 / bins)), int(stats.binom.isf(tail, n, 1 / bins))
 
 
 def holm(p_values: Array) -> Array:
-    """Adjusted for as many tests as there are, whatever their dependence (Holm 1979); NaN is no test."""
+    """Adjust p-values for the number of tests, whatever their dependence (Holm 1979); NaN is no test."""
     p = np.asarray(p_values, float)
     adjusted = np.full(p.shape, np.nan)
     order = [k for k in np.argsort(p, kind="stable") if not np.isnan(p[k])]

@@ -88,7 +88,7 @@ def calibrate(
     replicates
         How many data sets are simulated and fitted.
     sampler, chains, warmup, draws, thin, seed, options
-        Of each fit, see `RunSettings`; 1000 draws a chain unless given. The seed determines everything.
+        Of each fit, see `RunSettings`; 1000 draws per chain unless given. The seed determines everything.
     ranked
         L: among how many draws of a fit the truth is ranked.
     fibre

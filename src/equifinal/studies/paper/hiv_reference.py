@@ -56,12 +56,12 @@ def virus(theta: Array, steps_a_day: int = STEPS_A_DAY) -> Array:
 
 
 def interval(m: Array) -> tuple[Array, Array]:
-    """Of lambda given m = lambda*N."""
+    """Interval of lambda, given m = lambda*N."""
     return np.maximum(1.0, m / 5000.0), np.minimum(100.0, m / 100.0)
 
 
 def log_density(z: Array) -> Array:
-    """Of z = log(beta, rho, delta, c, m), up to a constant."""
+    """Log density of z = log(beta, rho, delta, c, m), up to a constant."""
     x = np.exp(z)
     low, high = interval(x[:, 4])
     inside = ((BOUNDS[:, 0] < x[:, :4]) & (x[:, :4] < BOUNDS[:, 1])).all(axis=1) & (low < high)
@@ -114,7 +114,7 @@ def combination(name: str, theta: Array) -> Array:
 
 
 def marginal(name: str, number: int) -> Marginal:
-    """Of a parameter or a combination: its distribution by weights, its density by a kernel or along fibres."""
+    """Marginal of a parameter or combination: its distribution by weights, its density by a kernel or along fibres."""
     found = draws(number)
     values = found.theta[:, NAMES.index(name)] if name in NAMES else combination(name, found.theta)
     order = np.argsort(values)

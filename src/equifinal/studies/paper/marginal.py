@@ -26,7 +26,7 @@ class Marginal(NamedTuple):
 
     @property
     def mean(self) -> float:
-        """By parts: the upper end less the integral of the distribution function."""
+        """Compute the mean by parts: the upper end less the integral of the distribution function."""
         return float(self.values[-1] - np.trapezoid(self.probability, self.values))
 
     def distance(self, draws: Array) -> float:

@@ -141,7 +141,7 @@ def run_from(
 
 
 def rows(case: CaseStudy, made: MethodRun, marginals: Mapping[str, Marginal]) -> dict[str, dict[str, float]]:
-    """The paper's table for one method, a row a quantity, and what it costs and how far off it is.
+    """The paper's table for one method, a row for each quantity, with its cost and its error.
 
     ESS is that of the mean, so that ESS times IACT is the number of draws, as in the paper.
     """
@@ -163,7 +163,7 @@ def rows(case: CaseStudy, made: MethodRun, marginals: Mapping[str, Marginal]) ->
 
 
 def _split_rhat(draws: Array) -> float:
-    """Of one chain or of several, each cut in two."""
+    """Split R-hat of one chain or of several, each cut in two."""
     half = draws.shape[1] // 2
     if half < 4 or np.ptp(draws) == 0:
         return float("nan")

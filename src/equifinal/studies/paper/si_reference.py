@@ -34,7 +34,7 @@ def si_data() -> tuple[Array, Array]:
 
 
 def si_log_likelihood(c: Array) -> Array:
-    """Of c = (beta/rho, beta N - gamma, rho I0): reports follow the logistic y' = c2 y - c1 y^2, y(0) = c3."""
+    """Log likelihood of c = (beta/rho, beta N - gamma, rho I0): y is logistic, y' = c2 y - c1 y^2, y(0) = c3."""
     times, values = si_data()
     k, g, m = (c[:, j, None] for j in range(3))
     growth = np.exp(g * times)
@@ -48,7 +48,7 @@ def si_combinations(theta: Array) -> Array:
 
 
 def si_interval(c: Array) -> tuple[Array, Array]:
-    """Between which rho the fibre over c lies in the box; its points are uniform in rho, as |det| = 1."""
+    """Interval of rho in which the fibre over c lies in the box; its points are uniform in rho, as |det| = 1."""
     k, g, m = c.T
     (b0, b1), (r0, r1), (g0, g1), (i0, i1) = SI_BOUNDS
     low = np.max([b0 / k, np.full_like(k, r0), (g0 + g) / (k * POPULATION), m / i1], axis=0)
