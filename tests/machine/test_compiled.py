@@ -11,7 +11,7 @@ import pytest
 
 CODE = """
 import numpy as np
-from equifinal.prior import Prior, log_prior, prior_table
+from equifinal.problem.prior import Prior, log_prior, prior_table
 print(float(log_prior(np.array([[0.5]]), prior_table([Prior("uniform", lower=0, upper=4)]))[0]))
 """
 EXPECTED = "-1.3862943611198906"
