@@ -20,7 +20,7 @@ from equifinal.report.rendering import Figures
 from equifinal.results import diagnostics
 from equifinal.results.meaning import COMBINATION, NOISE, PARAMETER, QUANTITY, Finding, Meaning
 from equifinal.words.diagnostics import concern_sentence, sampler_notes
-from equifinal.words.identifiability import advice_sentence, freedom_sentences, headline
+from equifinal.words.identifiability import advice_sentence, freedom_sentences, headline, open_questions
 from equifinal.words.meaning import (
     driven_by,
     rounded,
@@ -135,7 +135,7 @@ def knowable(meaning: Meaning, figures: Figures) -> dict[str, Any]:
         "freedoms": freedom_sentences(found.freedoms),
         "advice": [advice_sentence(a) for a in found.advice],
         "sureness": f"Found by {method}{moved}; probability of error below {max(found.error_probability, 1e-30):.0e}."
-        + ("" if found.scope == "global" else " The global question was not settled."),
+        + open_questions(found),
     }
 
 

@@ -163,7 +163,7 @@ def headline(result: Identifiability) -> str:
     if r == 0 and degree == 1:
         return "Everything is identifiable: no two parameter sets give the same output."
     if r == 0 and degree == 0:
-        return "Every parameter is identifiable at least locally; the global question was not settled in time."
+        return "Every parameter is identifiable at least locally; the global question was not settled."
     if r == 0:
         return f"{degree} parameter sets (counted over the complex numbers) give the same output."
     freedoms = "one continuous freedom" if r == 1 else f"{r} continuous freedoms"
@@ -175,8 +175,19 @@ def _sureness(result: Identifiability) -> str:
     method = result.certificate.get("method", "")
     moved = result.certificate.get("moved_along_fibre")
     check = ", checked by moving along the fibre" if moved else ""
-    scope = "" if result.scope == "global" else " The global question was not settled."
     return (
         f"Found in {result.seconds:.2g} s by {method}{check}; probability of error below "
-        f"{max(result.error_probability, 1e-30):.0e}.{scope}"
+        f"{max(result.error_probability, 1e-30):.0e}.{open_questions(result)}"
     )
+
+
+def open_questions(result: Identifiability) -> str:
+    """What was not found out, and why, to be put after a sentence."""
+    what = "" if result.complete else " Not all combinations were found."
+    if result.scope != "global":
+        what = " The global question was not settled."
+    why = {
+        "out of time": " The analysis ran out of time.",
+        "too large": " It is too large for the work allowed; more effort may help.",
+    }
+    return what + why.get(result.unfinished, "")
