@@ -34,7 +34,6 @@ from equifinal.identifiability.verdicts import GLOBALLY, LOCALLY, NOT, OUT_OF_TI
 from equifinal.language.expression import Expression, Name, Number, names, substitute, to_text
 from equifinal.language.model import Model
 
-
 WORK = 20 * SECOND  # of an analysis with effort 1
 
 
