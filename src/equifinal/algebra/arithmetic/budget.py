@@ -1,8 +1,8 @@
 """How much work a search may do: counted, never timed, so that what is found does not depend on the machine.
 
-Work is counted in steps, one of which takes about a microsecond on an ordinary, quiet machine. Every stage says how
-many steps a piece of work will take *before* it begins, from numbers of terms, points and entries alone. A single call
-of flint cannot be interrupted, so what would go beyond the allowance is not begun.
+Work is counted in steps, one of which takes somewhat less than a microsecond on an ordinary, quiet machine. Every stage
+says how many steps a piece of work will take *before* it begins, from numbers of terms, points and entries alone. A
+single call of flint cannot be interrupted, so what would go beyond the allowance is not begun.
 
 A user's own time limit is something else. It ends everything, and is told.
 """
@@ -14,7 +14,7 @@ from collections.abc import Sized
 from math import inf
 from typing import Any
 
-SECOND = 1e6  # steps that take about that long
+SECOND = 1.5e6  # steps that take about that long
 
 
 class TooLarge(Exception):
@@ -92,7 +92,7 @@ def product_steps(a: Sized, b: Sized) -> float:
 
 def quotient_steps(a: Sized, b: Sized) -> float:
     """Division with remainder; most often there is none but the remainder."""
-    return 3 + len(a) * (1 + len(b) / 50)
+    return 3 + len(a) * (0.3 + len(b) / 100)
 
 
 def terms_steps(polynomial: Any) -> float:

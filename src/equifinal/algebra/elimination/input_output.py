@@ -86,7 +86,7 @@ def relation_rows(
         return reduced_ratios([groups[key] for key in keys], values, prime, budget), len(keys), rank
     rows = []
     for i in range(rank):
-        budget.spend(len(keys) / 4)
+        budget.spend(len(keys))
         factors = {key: int(reduced[i, j]) for j, key in enumerate(keys)}
         row: dict[tuple[int, ...], int] = {}
         for key, factor in factors.items():

@@ -112,7 +112,7 @@ def lie_derivatives(model: Model, local: LocalAnalysis, budget: Budget) -> list[
             for _ in range(len(model.states) + 1):
                 if max(len(current.over), len(current.under)) > 400:
                     break
-                budget.spend(20 * len(names) * divisor_steps(current.over, current.under))
+                budget.spend(4 * len(names) * divisor_steps(current.over, current.under))
                 put = _put(current.over, images, start_context) / _put(current.under, images, start_context)
                 if not put.over.is_zero():
                     expression = ratio_expression(put.over, put.under, local.names, local.prime)
