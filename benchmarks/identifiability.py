@@ -17,7 +17,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from equifinal.algebra.arithmetic.deadline import Deadline
+from equifinal.algebra.arithmetic.budget import SECOND, Budget
 from equifinal.algebra.generators.expressing import same_field
 from equifinal.identifiability.analysis import analyse
 from equifinal.identifiability.verdicts import Identifiability
@@ -59,7 +59,7 @@ def judge(entry: dict[str, Any], model: Model, result: Identifiability) -> tuple
     if entry["scope"] == "params":
         rates = {n for e in (*model.rhs, *model.observed) for n in names(e)}
         combinations = [c for c in combinations if set(names(c)) <= rates]
-    extra, missing = same_field(combinations, expected, model.parameters, Deadline(60))
+    extra, missing = same_field(combinations, expected, model.parameters, Budget(60 * SECOND))
     if extra or missing:
         shown = ", ".join(to_text(f) for f in (*extra, *missing))
         return "wrong", f"too much: {len(extra)}, too little: {len(missing)}: {shown}"[:150]

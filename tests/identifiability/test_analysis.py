@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from equifinal.algebra.arithmetic.deadline import Deadline
+from equifinal.algebra.arithmetic.budget import SECOND, Budget
 from equifinal.algebra.generators.expressing import same_field
 from equifinal.errors import EquifinalError, IdentifiabilityError
 from equifinal.identifiability.analysis import analyse
@@ -29,7 +29,7 @@ def assert_field(result: Identifiability, model: Model, functions: list[str]) ->
     values = {name: Number(value) for name, value in model.constants.items()}
     found = [substitute(c, values) for c in result.combinations]
     expected = [parse_expression(f) for f in functions]
-    extra, missing = same_field(found, expected, model.parameters, Deadline(30))
+    extra, missing = same_field(found, expected, model.parameters, Budget(30 * SECOND))
     assert not extra, f"not identifiable: {[to_text(f) for f in extra]}"
     assert not missing, f"not found: {[to_text(f) for f in missing]}"
 
@@ -159,7 +159,7 @@ def test_expresses(function, status):
         difference = parse_expression(
             f"({to_text(written)}) - ({to_text(substitute(parse_expression(function), constants))})"
         )
-        extra, missing = same_field([difference], [], model.parameters, Deadline(5))
+        extra, missing = same_field([difference], [], model.parameters, Budget(5 * SECOND))
         assert not extra  # the difference is a constant ...
         assert not missing
 

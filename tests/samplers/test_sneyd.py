@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from equifinal.algebra.arithmetic.deadline import Deadline
+from equifinal.algebra.arithmetic.budget import SECOND, Budget
 from equifinal.algebra.arithmetic.local_rank import analyse_locally, moving
 from equifinal.errors import IdentifiabilityError
 from equifinal.fibre import Fibre
@@ -107,7 +107,7 @@ def test_experiments_that_cannot_help_are_not_solved() -> None:
 
 def test_two_freedoms() -> None:
     models = [e.model for e in sneyd_problem().experiments]
-    local = analyse_locally(models, models[0].parameters, random.Random(0), Deadline(60))
+    local = analyse_locally(models, models[0].parameters, random.Random(0), Budget(60 * SECOND))
     assert len(local.kernel) == 2
     assert set(moving(local)) == MOVING
 

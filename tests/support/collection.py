@@ -21,4 +21,4 @@ needs_collection = pytest.mark.skipif(not ENTRIES, reason=f"{PATH} is not there 
 
 def analysed_entry(entry: dict[str, Any]) -> Identifiability:
     """With a generous limit, because this is no test of speed: `benchmarks/identifiability.py` is."""
-    return analysed(model_of(entry), time_limit=300 if entry["family"] == "extended" else 60)
+    return analysed(model_of(entry), effort=15 if entry["family"] == "extended" else 3)

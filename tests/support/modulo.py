@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import flint
 
-from equifinal.algebra.arithmetic.deadline import Deadline
+from equifinal.algebra.arithmetic.budget import SECOND, Budget
 from equifinal.algebra.arithmetic.local_rank import LocalAnalysis, analyse_locally, slice_coordinates
 from equifinal.algebra.arithmetic.residues import residue
 from equifinal.algebra.elimination.fibre_points import FibreSlice, slice_fibre
@@ -20,9 +20,9 @@ from equifinal.language.parser import parse_expression
 PRIME = 2147483629
 
 
-def plenty() -> Deadline:
+def plenty() -> Budget:
     """An allowance that no test comes near."""
-    return Deadline(1800)
+    return Budget(1800 * SECOND)
 
 
 def modulo(expression: Expression | str, values: Mapping[str, int], prime: int = PRIME) -> int:

@@ -23,6 +23,7 @@ from equifinal.cli.common import (
     AtOption,
     AuxOption,
     ChainsOption,
+    EffortOption,
     JsonOption,
     ProblemArgument,
     QuietOption,
@@ -114,6 +115,7 @@ def analyse(
     time_limit: Annotated[
         float, typer.Option(metavar="SECONDS", help="Time limit in seconds; partial results are reported.")
     ] = 60.0,
+    effort: EffortOption = 3.0,
     seed: Annotated[int, typer.Option(metavar="N", help="Seed of the random points.")] = 0,
     quantity: Annotated[
         str, typer.Option(metavar="NAME", help="Say what would make this quantity identifiable, not everything.")
@@ -130,9 +132,9 @@ def analyse(
 
     loaded = load_problem(problem)
     models = [e.model for e in loaded.experiments]
-    found = analyse_models(models, time_limit=time_limit, seed=seed)
+    found = analyse_models(models, time_limit=time_limit, effort=effort, seed=seed)
     if quantity:
-        advice = advise_on(models, quantity, time_limit=time_limit, seed=seed)
+        advice = advise_on(models, quantity, time_limit=time_limit, effort=effort, seed=seed)
         found = replace(found, advice=tuple(advice))
     if as_json:
         from equifinal.words.identifiability import identifiability_json
@@ -291,6 +293,7 @@ def equivalents(
     time_limit: Annotated[
         float, typer.Option(metavar="SECONDS", help="Time limit for the analysis, in seconds.")
     ] = 60.0,
+    effort: EffortOption = 3.0,
     plot: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Figure to write: .png, .svg or .pdf.", show_default="NAME-equivalents.png"),
@@ -332,6 +335,7 @@ def equivalents(
         times=asked,
         seed=seed,
         time_limit=time_limit,
+        effort=effort,
     )
     if assumed:
         print("at their prior's median: " + ", ".join(f"{k} = {v:.6g}" for k, v in assumed.items()), file=sys.stderr)

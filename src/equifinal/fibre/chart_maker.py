@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from equifinal.algebra.arithmetic.deadline import Deadline, OutOfTime
+from equifinal.algebra.arithmetic.budget import SECOND, Budget, TooLarge
 from equifinal.algebra.elimination.triangular import NoTriangularForm, Triangular
 from equifinal.algebra.generators.levels import Levels
 from equifinal.errors import IdentifiabilityError, did_you_mean
@@ -27,6 +27,7 @@ Array = NDArray[np.float64]
 
 GOOD = 0.5  # share of the best score from which on few roots and closed forms decide
 TRIED = 12  # partitions
+WORK = 20 * SECOND  # for finding charts symbolically
 
 
 class Form(NamedTuple):
@@ -51,52 +52,49 @@ class ChartMaker:
         Of all functions that are constant on fibres, which tell what partitions are valid.
     bounds
         (d, 2): the support of each coordinate.
-    time_limit
-        Seconds for finding charts symbolically.
     """
 
     combinations: Combinations
     levels: Levels
     constants: Mapping[str, Fraction]
     bounds: Array
-    time_limit: float
 
     @property
     def names(self) -> tuple[str, ...]:
         return self.combinations.names
 
     def chart(
-        self, partition: str | Sequence[str], jacobians: Callable[[], Array], prior_draws: Array, deadline: Deadline
+        self, partition: str | Sequence[str], jacobians: Callable[[], Array], prior_draws: Array, budget: Budget
     ) -> Chart:
         """The chart of a partition by name, or of ``"volume"`` or ``"qr"``, which look at Jacobians of full rank."""
         if partition == "volume":
-            form = self._best(jacobians(), deadline)
+            form = self._best(jacobians(), budget)
         else:
-            form = self.form(self._free(partition, jacobians), deadline)
+            form = self.form(self._free(partition, jacobians), budget)
         if form.found is None:
             return GeneralChart(self.combinations, form.free, form.degree, self.bounds, prior_draws)
         return TriangularChart(self.combinations, form.free, form.found.steps, form.degree, self.bounds)
 
-    def form(self, free: Sequence[str], deadline: Deadline) -> Form:
+    def form(self, free: Sequence[str], budget: Budget) -> Form:
         """How many roots there are, and how to find them step by step if that was found."""
         independent = self.combinations.independent
-        degree = Levels(independent, self.constants, self.names).count(free, deadline)
+        degree = Levels(independent, self.constants, self.names).count(free, budget)
         dependent = [n for n in self.names if n not in free]
         try:
-            found = Triangular(independent, self.constants, self.names, dependent, deadline.part(3.0))
-        except (NoTriangularForm, OutOfTime):
+            found = Triangular(independent, self.constants, self.names, dependent, budget.part(3 * SECOND))
+        except (NoTriangularForm, TooLarge):
             return Form(tuple(free), degree, None)
         return Form(tuple(free), degree or found.degree, found)
 
-    def _best(self, jacobians: Array, deadline: Deadline) -> Form:
+    def _best(self, jacobians: Array, budget: Budget) -> Form:
         scored = ranked(tangent_bases(jacobians))
         if not scored:
             raise IdentifiabilityError("the combinations are dependent everywhere in the prior's support")
         best: tuple[tuple[Any, ...], Form] | None = None
         for value, columns in [s for s in scored if s[0] >= GOOD * scored[0][0]][:TRIED]:
-            if best is not None and deadline.remaining() < 0.5 * self.time_limit:
+            if best is not None and budget.left < WORK / 2:
                 break
-            form = self.form(tuple(self.names[k] for k in columns), deadline)
+            form = self.form(tuple(self.names[k] for k in columns), budget)
             key = (form.found is None, form.degree or np.inf, form.largest > 2, -value)
             if best is None or key < best[0]:
                 best = key, form

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from equifinal.algebra.arithmetic.deadline import Deadline
+from equifinal.algebra.arithmetic.budget import Budget
 from equifinal.algebra.arithmetic.residues import BadPrime
 from equifinal.algebra.generators.levels import Levels
 from equifinal.errors import IdentifiabilityError, did_you_mean
 from equifinal.fibre.chart import Chart, Roots
-from equifinal.fibre.chart_maker import ChartMaker
+from equifinal.fibre.chart_maker import WORK, ChartMaker
 from equifinal.fibre.combinations import Combinations, Geometry, Projection
 from equifinal.fibre.partition import ranked, tangent_bases
 from equifinal.fibre.spread import Equivalent, equivalents
@@ -48,8 +48,6 @@ class Fibre:
         Which coordinates are theta_I: names; or ``"volume"`` (default), the set that maximises
         E[det_D^2/J^2] in sampling coordinates, among good ones that with fewest roots; or ``"qr"``, by
         rank-revealing QR of E[Dxi^T Dxi].
-    time_limit
-        Seconds for finding charts symbolically.
 
     Attributes
     ----------
@@ -69,7 +67,6 @@ class Fibre:
         *,
         constants: Mapping[str, Any] | None = None,
         partition: str | Sequence[str] = "volume",
-        time_limit: float = 20.0,
         _chosen: Sequence[int] | None = None,
     ):
         if isinstance(combinations, str):
@@ -84,15 +81,14 @@ class Fibre:
         quartiles = np.array([p.quantile([0.25, 0.75]) for p in self.priors.values()]).T
         self.spread = np.ptp(quartiles, axis=0)
         self.spread_in_coordinates = np.ptp(from_theta(np.ascontiguousarray(quartiles), self.table), axis=0)
-        self.time_limit = time_limit
-        deadline = Deadline(time_limit)
+        budget = Budget(WORK)
         try:
             self._levels = Levels(self.functions, self.constants, self.names)
         except BadPrime:
             raise IdentifiabilityError("a combination divides by zero for all parameters") from None
-        self._chosen, self.combinations = self._independent(deadline, _chosen)
-        self._charts = ChartMaker(self.combinations, self._levels, self.constants, self.bounds, time_limit)
-        self.chart: Chart = self._charts.chart(partition, self._jacobians, self.prior_draws, deadline)
+        self._chosen, self.combinations = self._independent(budget, _chosen)
+        self._charts = ChartMaker(self.combinations, self._levels, self.constants, self.bounds)
+        self.chart: Chart = self._charts.chart(partition, self._jacobians, self.prior_draws, budget)
 
     @staticmethod
     def of(result: Identifiability, priors: Mapping[str, Prior], *, kept: Sequence[str] = (), **options: Any) -> Fibre:
@@ -108,7 +104,7 @@ class Fibre:
         if not result.complete:
             raise IdentifiabilityError(
                 "the analysis did not find all identifiable combinations, so its fibres may hold parameters with "
-                "different outputs; allow more time, supply the combinations yourself, or use the random walk"
+                f"different outputs; allow {result.missing}, supply the combinations yourself, or use the random walk"
             )
         for name in result.parameters:
             if name not in priors:
@@ -118,8 +114,8 @@ class Fibre:
         return Fibre([*result.combinations, *own], priors, constants=result.constants, **options)
 
     def __reduce__(self):  # machine code does not travel; the same partition is compiled again
-        options: dict[str, Any] = {"constants": self.constants, "partition": self.free, "time_limit": self.time_limit}
-        options["_chosen"] = self._chosen  # the search is timed, and c must mean the same everywhere
+        options: dict[str, Any] = {"constants": self.constants, "partition": self.free}
+        options["_chosen"] = self._chosen  # c must mean the same everywhere, whatever rounding says of equal choices
         return partial(Fibre, self.functions, self.priors, **options), ()
 
     def identity(self) -> str:
@@ -233,7 +229,7 @@ class Fibre:
 
     @cached_property
     def _events(self) -> Events | None:
-        form = self._charts.form(self.free, Deadline(self.time_limit)).found
+        form = self._charts.form(self.free, Budget(WORK)).found
         return events_of(form, self.free[0], self.bounds)
 
     def equivalents(self, theta: Array, n: int = 10, *, seed: int = 0) -> Array:
@@ -300,7 +296,6 @@ class Fibre:
             self.priors,
             constants=self.constants,
             partition=partition,
-            time_limit=self.time_limit,
             _chosen=self._chosen,
         )
 
@@ -330,9 +325,9 @@ class Fibre:
                         f"{did_you_mean(name, (*self.priors, *self.constants))}"
                     )
 
-    def _independent(self, deadline: Deadline, chosen: Sequence[int] | None) -> tuple[tuple[int, ...], Combinations]:
+    def _independent(self, budget: Budget, chosen: Sequence[int] | None) -> tuple[tuple[int, ...], Combinations]:
         """Choose as many functions as the rank: those that tell apart the most, and of these the best conditioned."""
-        choices, sufficient = self._levels.independent(deadline.part(0.5 * self.time_limit))
+        choices, sufficient = self._levels.independent(budget.part(WORK / 2))
         if chosen is not None:
             choices = [tuple(chosen)]
         candidates = []

@@ -49,8 +49,8 @@ class GeneralChart:
     def __init__(self, combinations: Combinations, free: Sequence[str], degree: int, bounds: Array, examples: Array):
         if degree < 1:
             raise IdentifiabilityError(
-                "the number of parameter vectors with the same output could not be determined in time, so some "
-                "might be missed; allow more time, or give simpler combinations by hand"
+                "counting the parameter vectors with the same output is too large a computation, so some might be "
+                "missed; give simpler combinations by hand"
             )
         self.combinations, self.degree, self.bounds = combinations, degree, np.ascontiguousarray(bounds)
         names = combinations.names

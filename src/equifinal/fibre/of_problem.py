@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import inf
 
 from equifinal.errors import DataError
 from equifinal.fibre import Fibre
@@ -27,14 +28,16 @@ def fibre_of(
     *,
     outputs_only: bool = False,
     analysis: Identifiability | None = None,
-    time_limit: float = 60.0,
+    time_limit: float = inf,
+    effort: float = 1.0,
     seed: int = 0,
 ) -> Fibre:
     """Find the fibre of a problem by analysis, or from combinations that a user gives, once these are checked.
 
     A parameter that the noise has is seen by the likelihood even where the outputs do not determine it, so it stands
     for itself, whether the model has it too or not; unless `outputs_only`, for which the noise does not matter.
-    An `analysis` that was made before spares another.
+    An `analysis` that was made before spares another. `time_limit` and `effort` are those of `analyse`; without a time
+    limit no clock is looked at, and the fibre is the same on every machine.
     """
     require_priors(problem)
     models = [e.model for e in problem.experiments]
@@ -43,7 +46,7 @@ def fibre_of(
     noise = {name for e in problem.experiments for name in e.noise_parameters}
     kept = [name for name in priors if name not in known or (name in noise and not outputs_only)]
     if not combinations:
-        found = analyse(models, time_limit=time_limit, seed=seed) if analysis is None else analysis
+        found = analyse(models, time_limit=time_limit, effort=effort, seed=seed) if analysis is None else analysis
         return Fibre.of(found, priors, kept=kept)
     constants = require_constant_output(models, combinations, time_limit=time_limit, seed=seed)
     given = {c.strip() for c in combinations}

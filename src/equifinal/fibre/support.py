@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from equifinal.algebra.arithmetic.deadline import OutOfTime
+from equifinal.algebra.arithmetic.budget import TooLarge
 from equifinal.algebra.elimination.triangular import BOUND, NoTriangularForm, Triangular, combination_name
 from equifinal.fibre.chart import Chart
 from equifinal.fibre.polynomial import real_roots
@@ -170,5 +170,5 @@ def events_of(form: Triangular | None, free: str, bounds: Array) -> Events | Non
         return None
     try:
         return Events(form, free, bounds)
-    except (NoTriangularForm, OutOfTime):
+    except (NoTriangularForm, TooLarge):
         return None

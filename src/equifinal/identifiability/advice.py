@@ -10,7 +10,7 @@ from typing import Any
 
 import flint
 
-from equifinal.algebra.arithmetic.deadline import Deadline, OutOfTime
+from equifinal.algebra.arithmetic.budget import SECOND, Budget, TooLarge
 from equifinal.algebra.arithmetic.local_rank import LocalAnalysis, analyse_locally, slice_coordinates
 from equifinal.algebra.arithmetic.residues import BadPrime
 from equifinal.algebra.elimination.fibre_points import FibreSlice, slice_fibre
@@ -59,14 +59,13 @@ def advise(
     generators: Generators,
     constants: Constants,
     rng: random.Random,
-    deadline: Deadline,
+    budget: Budget,
 ) -> list[Advice]:
     """Smallest sets of values to know, and single states to measure, that make everything identifiable."""
     if not local.kernel and (fibre is None or fibre.degree == 1):
         return []
-    limit = deadline.part(2.0)
-    advice = list(_ranked(_to_know(local, fibre, generators, constants, rng, limit)))
-    advice += list(_ranked(_to_measure(models, local, fibre, rng, deadline.part(2.0))))
+    advice = list(_ranked(_to_know(local, fibre, generators, constants, rng, budget.part(2 * SECOND))))
+    advice += list(_ranked(_to_measure(models, local, fibre, rng, budget.part(2 * SECOND))))
     return advice
 
 
@@ -82,7 +81,7 @@ def _to_know(
     generators: Generators,
     constants: Constants,
     rng: random.Random,
-    limit: Deadline,
+    limit: Budget,
 ) -> Iterator[Advice]:
     r = len(local.kernel)
     if r == 0:
@@ -107,8 +106,6 @@ def _to_know(
         several = [local.names.index(n) for n in different(fibre) if local.names.index(n) not in columns]
         choices += [(*chosen, i) for chosen in choices[:8] for i in several[:4]]
     for chosen in choices:
-        if limit.remaining() <= 0:
-            return
         chosen, extra = chosen[:r], chosen[r:]
         names = tuple(local.names[i] for i in (*chosen, *extra))
         leads_to = "locally"
@@ -117,7 +114,7 @@ def _to_know(
                 fixed = {n: point[n] for n in names}
                 _, points = level_set(generators.functions, constants, point, fixed, local.prime, rng, limit)
                 leads_to = "globally" if points.count == 1 else "locally"
-            except (OutOfTime, NotFinite, BadPrime):
+            except (TooLarge, NotFinite, BadPrime):
                 pass
         if leads_to == "globally" or not extra:
             yield Advice("know", names, leads_to)
@@ -144,12 +141,12 @@ def _to_measure(
     local: LocalAnalysis,
     fibre: FibreSlice | None,
     rng: random.Random,
-    limit: Deadline,
+    limit: Budget,
 ) -> Iterator[Advice]:
     """States and defined combinations of the first experiment whose measurement would settle everything."""
     first, *others = models
     for state in (*first.states, *first.definitions):
-        if state in first.outputs or limit.remaining() <= 0:
+        if state in first.outputs:
             continue
         extended = [replace(first, outputs=(*first.outputs, state)), *others]
         try:
@@ -160,7 +157,7 @@ def _to_measure(
             if fibre is not None:
                 sliced = slice_fibre(extended, new, slice_coordinates(new, local.names), rng, limit)
                 leads_to = "globally" if sliced.degree == 1 else "locally"
-        except (OutOfTime, NotFinite, BadPrime):
+        except (TooLarge, NotFinite, BadPrime):
             continue
         if leads_to == "globally" or local.kernel:
             yield Advice("measure", (state,), leads_to)

@@ -10,11 +10,12 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from itertools import chain, count
 from math import prod
 from typing import Any
 
-from equifinal.algebra.arithmetic.deadline import Deadline, OutOfTime
+from equifinal.algebra.arithmetic.budget import SECOND, Budget, OutOfTime, TooLarge
 from equifinal.algebra.arithmetic.functions import degree_bound
 from equifinal.algebra.arithmetic.local_rank import LocalAnalysis, analyse_locally, moving, slice_coordinates
 from equifinal.algebra.arithmetic.residues import BadPrime
@@ -26,15 +27,19 @@ from equifinal.algebra.generators.membership import alternatives, is_invariant
 from equifinal.algebra.generators.null_spaces import KernelField
 from equifinal.algebra.generators.selection import Generators
 from equifinal.errors import EquifinalError, IdentifiabilityError
-from equifinal.identifiability.advice import advise
+from equifinal.identifiability.advice import Advice, advise
 from equifinal.identifiability.freedoms import Freedom, assemble, continuous_freedoms, different, exchanged
 from equifinal.identifiability.moves import moves_along_fibre, smallest_degree
-from equifinal.identifiability.verdicts import GLOBALLY, LOCALLY, NOT, Identifiability
+from equifinal.identifiability.verdicts import GLOBALLY, LOCALLY, NOT, OUT_OF_TIME, TOO_LARGE, Identifiability
 from equifinal.language.expression import Expression, Name, Number, names, substitute, to_text
 from equifinal.language.model import Model
 
+WORK = 20 * SECOND  # of an analysis with effort 1
 
-def analyse(models: Model | Sequence[Model], *, time_limit: float = 60.0, seed: int = 0) -> Identifiability:
+
+def analyse(
+    models: Model | Sequence[Model], *, time_limit: float = 60.0, effort: float = 3.0, seed: int = 0
+) -> Identifiability:
     """What the outputs of a model, or of several experiments sharing parameters by name, determine.
 
     Parameters
@@ -42,22 +47,27 @@ def analyse(models: Model | Sequence[Model], *, time_limit: float = 60.0, seed: 
     models
         One model, or several; theta is the union of their parameters in order of first appearance.
     time_limit
-        Seconds; what is not shown by then is labelled as such, never guessed.
+        Seconds, infinite for none; what is not shown by then is labelled as such, never guessed.
+    effort
+        How much work may be done before a question is called too large; 1, which a fit allows, is about twenty seconds
+        on a quiet machine. Work is counted, not timed: without a time limit the answer is the same on every machine.
     seed
         Of the random points and primes. The answer does not depend on it (except with `error_probability`).
 
     Raises
     ------
     IdentifiabilityError
-        When a model has no power series at its initial values, or the arguments are not models.
+        When a model has no power series at its initial values, when not even the local analysis came to an end, or
+        when the arguments are not models.
     """
     experiments = (models,) if isinstance(models, Model) else tuple(models) if isinstance(models, Sequence) else ()
     if not experiments or not all(isinstance(model, Model) for model in experiments):
         raise IdentifiabilityError("analyse needs a Model, or a list of Models")
-    if isinstance(time_limit, bool) or not isinstance(time_limit, (int, float)) or not time_limit > 0:
-        raise IdentifiabilityError(f"`time_limit` must be positive, not {time_limit!r}")
+    for name, value in (("time_limit", time_limit), ("effort", effort)):
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0:
+            raise IdentifiabilityError(f"`{name}` must be positive, not {value!r}")
     try:
-        return _Analysis(experiments, float(time_limit), seed).run()
+        return _Analysis(experiments, float(time_limit), effort * WORK, seed).run()
     except EquifinalError:
         raise
     except Exception as error:
@@ -70,10 +80,10 @@ def analyse(models: Model | Sequence[Model], *, time_limit: float = 60.0, seed: 
 class _Analysis:
     """One run of `analyse`."""
 
-    def __init__(self, models: tuple[Model, ...], time_limit: float, seed: int):
-        self.models, self.time_limit = models, time_limit
+    def __init__(self, models: tuple[Model, ...], time_limit: float, work: float, seed: int):
+        self.models, self.time_limit, self.work = models, time_limit, work
         self.started = time.monotonic()
-        self.deadline = Deadline(time_limit)
+        self.budget = Budget(work, time_limit)
         self.rng = random.Random(seed)
         self.names = tuple(dict.fromkeys(name for model in models for name in model.parameters))
         first = models[0].constants
@@ -99,15 +109,10 @@ class _Analysis:
         counts |= {name: count for name, (_, count) in quantities.items() if count > 1}
         degree = self._degree(fibres, generators)
         freedoms = self._freedoms(local, fibres, status, degree)
-        advice = advise(
-            self.models,
-            local,
-            fibres[0] if fibres else None,
-            generators,
-            self.constants,
-            self.rng,
-            self.deadline,
-        )
+        advice: list[Advice] = []
+        with suppress(OutOfTime):
+            first = fibres[0] if fibres else None
+            advice = advise(self.models, local, first, generators, self.constants, self.rng, self.budget)
         return Identifiability(
             parameters=status,
             quantities={name: word for name, (word, _) in quantities.items()},
@@ -122,6 +127,7 @@ class _Analysis:
             advice=tuple(advice),
             error_probability=self._error_probability(locals_, fibres),
             seconds=time.monotonic() - self.started,
+            unfinished=OUT_OF_TIME if self.budget.expired else "" if generators.complete else TOO_LARGE,
             certificate=certificate,
         )
 
@@ -146,7 +152,7 @@ class _Analysis:
         found: list[LocalAnalysis] = []
         try:
             while len(found) < 2:
-                new = analyse_locally(self.models, self.names, self.rng, self.deadline, least)
+                new = analyse_locally(self.models, self.names, self.rng, self.budget, least)
                 if found and new.rank != found[0].rank:
                     found = [max(new, found[0], key=lambda a: a.rank)]
                 else:
@@ -160,6 +166,9 @@ class _Analysis:
         except OutOfTime:
             if not found:
                 raise IdentifiabilityError(f"the local analysis did not finish within {self.time_limit:g} s") from None
+        except TooLarge:
+            if not found:
+                raise IdentifiabilityError("the model is too large even for the local analysis") from None
         return found
 
     def _preference(self) -> list[str]:
@@ -171,20 +180,20 @@ class _Analysis:
         return sorted(self.names, key=lambda n: 0 if n in seen else 1 if n in rates else 2)
 
     def _fibres(self, locals_: Sequence[LocalAnalysis]) -> list[FibreSlice]:
-        """Slices of fibres at two points; none if time runs out, one if the first took long."""
+        """Slices of fibres at two points; none if that is too large, one if the first took much."""
         found: list[FibreSlice] = []
-        began = time.monotonic()
         for local in locals_:
-            slow = bool(found) and time.monotonic() - began > 0.15 * self.time_limit
-            if slow:
+            if found and found[0].steps > 0.15 * self.work:
                 break
-            limit = self.deadline.part(self.deadline.remaining() * (0.9 if not found else 0.3))
+            limit = self.budget.part(self.budget.left * (0.9 if not found else 0.3))
             try:
                 found.append(
                     slice_fibre(self.models, local, slice_coordinates(local, self._preference()), self.rng, limit)
                 )
-            except (OutOfTime, NotFinite, BadPrime):
+            except (TooLarge, NotFinite, BadPrime):
                 continue
+            except OutOfTime:
+                break
         if len(found) == 2 and found[0].degree != found[1].degree:
             return self._undecided(found)
         return found
@@ -193,24 +202,24 @@ class _Analysis:
         """Two points gave different degrees: one of them was special; ask until two agree."""
         try:
             while len(found) < 5:
-                local = analyse_locally(self.models, self.names, self.rng, self.deadline)
+                local = analyse_locally(self.models, self.names, self.rng, self.budget)
                 if local.rank != found[0].local.rank:
                     continue
                 new = slice_fibre(
-                    self.models, local, slice_coordinates(local, self._preference()), self.rng, self.deadline
+                    self.models, local, slice_coordinates(local, self._preference()), self.rng, self.budget
                 )
                 same = [f for f in found if f.degree == new.degree]
                 if same:
                     return [*same, new]
                 found.append(new)
-        except (OutOfTime, NotFinite, BadPrime):
+        except (TooLarge, OutOfTime, NotFinite, BadPrime):
             pass
         return []
 
     def _generators(self, fibres: Sequence[FibreSlice]) -> Generators:
         if not fibres:
             return Generators()
-        limit = self.deadline.part(self.deadline.remaining() * 0.8)
+        limit = self.budget.part(self.budget.left * 0.8)
         named = Search(self.models, fibres, self.constants, self.rng).run(limit)
         if named.complete or not self.constants:
             return named
@@ -241,7 +250,9 @@ class _Analysis:
             return 0
         degree = fibres[0].degree
         if degree > 1 and generators.complete and fibres[0].local.kernel:
-            degree = smallest_degree(generators.functions, self.constants, fibres[0], self.rng, self.deadline.part(2.0))
+            limit = self.budget.part(2 * SECOND)
+            with suppress(OutOfTime):
+                degree = smallest_degree(generators.functions, self.constants, fibres[0], self.rng, limit)
         return degree
 
     def _certificate(
@@ -253,15 +264,11 @@ class _Analysis:
         probable += ["fibre degree", "membership of each combination"]
         moved = None
         if fibres and generators.complete and (fibres[0].local.kernel or fibres[0].degree > 1):
-            moved = moves_along_fibre(
-                self.models,
-                generators.functions,
-                self.constants,
-                fibres[0].local,
-                list(fibres[0].fixed),
-                self.rng,
-                self.deadline.part(5.0),
-            )
+            first, limit = fibres[0], self.budget.part(5 * SECOND)
+            with suppress(OutOfTime):
+                moved = moves_along_fibre(
+                    self.models, generators.functions, self.constants, first.local, list(first.fixed), self.rng, limit
+                )
         return {
             "method": fibres[0].method if fibres else "power series, local only",
             "primes": [local.prime for local in locals_],
@@ -281,9 +288,9 @@ class _Analysis:
         if travelling:
             kernels = KernelField(self.models, local, self.rng)
             try:
-                kernels.at_least(len(travelling) + 3, self.deadline)
+                kernels.at_least(len(travelling) + 3, self.budget)
                 continuous = continuous_freedoms(kernels, travelling, self._free_symbol())
-            except OutOfTime:
+            except (TooLarge, OutOfTime):
                 pass
         swapped = [n for n in self.names if status[n] == LOCALLY] if fibres else []
         pairs = exchanged(fibres[0], swapped) if swapped else []

@@ -9,11 +9,12 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from math import inf
 
 import flint
 import numpy as np
 
-from equifinal.algebra.arithmetic.deadline import Deadline, OutOfTime
+from equifinal.algebra.arithmetic.budget import SECOND, Budget, OutOfTime, TooLarge
 from equifinal.algebra.arithmetic.functions import values_and_gradients
 from equifinal.algebra.arithmetic.local_rank import LocalAnalysis, analyse_locally
 from equifinal.algebra.arithmetic.residues import BadPrime
@@ -28,7 +29,7 @@ def require_constant_output(
     models: Model | Sequence[Model],
     combinations: Sequence[str | Expression],
     *,
-    time_limit: float = 30.0,
+    time_limit: float = inf,
     seed: int = 0,
 ) -> Mapping[str, Fraction]:
     """Refuse combinations on whose level sets the outputs of the models change.
@@ -45,25 +46,29 @@ def require_constant_output(
     Raises
     ------
     IdentifiabilityError
-        Naming the parameters along which an output changes; or if the question could not be decided in time.
+        Naming the parameters along which an output changes; or if that is too large a question, or not decided in time.
     """
     experiments = (models,) if isinstance(models, Model) else tuple(models)
     theta = tuple(dict.fromkeys(name for model in experiments for name in model.parameters))
     functions = [parsed_combination(c) for c in combinations]
     constants = _constants(experiments, functions, theta)
-    rng, deadline = random.Random(seed), Deadline(time_limit)
+    rng, budget = random.Random(seed), Budget(30 * SECOND, time_limit)
     try:
-        local = analyse_locally(experiments, theta, rng, deadline)
+        local = analyse_locally(experiments, theta, rng, budget)
         rows = _gradients(functions, constants, local)
         free = _free(rows, theta, local)
-        agree = moves_along_fibre(experiments, functions, constants, local, free, rng, deadline)
+        agree = moves_along_fibre(experiments, functions, constants, local, free, rng, budget)
     except BadPrime:
         raise IdentifiabilityError("a combination or the model divides by zero for all parameters") from None
     except OutOfTime:
+        raise IdentifiabilityError(
+            f"could not decide within {time_limit:g} s whether the output is constant wherever the combinations are"
+        ) from None
+    except TooLarge:
         agree = None
     if agree is None:
         raise IdentifiabilityError(
-            f"could not decide within {time_limit:g} s whether the output is constant wherever the combinations are"
+            "it is too large a question whether the output is constant wherever the combinations are: give simpler ones"
         )
     if not agree:
         shown = ", ".join(map(to_text, functions))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 
-from equifinal.algebra.arithmetic.deadline import Deadline
+from equifinal.errors import IdentifiabilityError
 from equifinal.identifiability.advice import Advice
 from equifinal.identifiability.analysis import analyse
 from equifinal.identifiability.verdicts import GLOBALLY
@@ -17,7 +18,7 @@ from equifinal.language.parser import parse_expression
 
 
 def advise_on(
-    models: Model | Sequence[Model], quantity: str, *, time_limit: float = 60.0, seed: int = 0
+    models: Model | Sequence[Model], quantity: str, *, time_limit: float = 60.0, effort: float = 3.0, seed: int = 0
 ) -> list[Advice]:
     """Single additions that would make one function of the parameters identifiable.
 
@@ -27,9 +28,18 @@ def advise_on(
     ----------
     quantity
         A quantity of interest by its name, a parameter, or an expression in them.
+    time_limit
+        Seconds for all analyses together.
+    effort
+        Of each of them, as in `analyse`.
+
+    Raises
+    ------
+    IdentifiabilityError
+        When the time limit passes, or one of the analyses is too large.
     """
     several = (models,) if isinstance(models, Model) else tuple(models)
-    deadline = Deadline(time_limit)
+    end = time.monotonic() + time_limit
     function = next((m.interest[quantity] for m in several if quantity in m.interest), None)
     if function is None:
         function = parse_expression(quantity)
@@ -37,10 +47,13 @@ def advise_on(
     advice: list[Advice] = []
 
     def verdict(varied: Sequence[Model]) -> str:
-        limit = max(deadline.remaining(), 0.1)
+        limit = end - time.monotonic()
+        if limit <= 0:
+            raise IdentifiabilityError(f"what would make {quantity} identifiable was not found within {time_limit:g} s")
         constants = {name: Number(value) for name, value in varied[0].constants.items()}
         asked = substitute(function, constants)
-        return analyse(varied, time_limit=limit, seed=seed).expresses(asked, time_limit=limit).status
+        found = analyse(varied, time_limit=limit, effort=effort, seed=seed)
+        return found.expresses(asked, time_limit=limit).status
 
     if verdict(several) == GLOBALLY:
         return []

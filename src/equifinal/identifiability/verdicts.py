@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from math import inf
 from typing import Any
 
-from equifinal.algebra.arithmetic.deadline import Deadline, OutOfTime
+from equifinal.algebra.arithmetic.budget import SECOND, Budget, OutOfTime, TooLarge
 from equifinal.algebra.arithmetic.residues import BadPrime
 from equifinal.algebra.elimination.quotient import NotFinite
 from equifinal.algebra.generators.expressing import Expressed, express
@@ -18,6 +19,7 @@ from equifinal.language.expression import Expression, names, to_text
 from equifinal.language.parser import parse_expression
 
 GLOBALLY, LOCALLY, NOT = "globally", "locally", "not"
+OUT_OF_TIME, TOO_LARGE = "out of time", "too large"
 
 
 @dataclass(frozen=True)
@@ -43,13 +45,16 @@ class Identifiability:
     fibre_degree
         D: how many points of a fibre agree in r suitable coordinates; 0 if not known.
     scope
-        ``"global"`` or, when time ran out before the fibre was known, ``"local"``.
+        ``"global"`` or, when the fibre was not found, ``"local"``.
     freedoms
         What can be changed without any output changing.
     advice
         Smallest additions that would make everything identifiable.
     error_probability
         Bound on the probability that a random choice was unlucky.
+    unfinished
+        Why there may be more to know: ``"out of time"`` if the time limit ended the analysis, ``"too large"`` if it is
+        local or not complete because more would have taken more work than allowed; else empty.
     certificate
         Method, primes, orders, and which parts are certified and which probable.
     """
@@ -67,15 +72,18 @@ class Identifiability:
     advice: tuple[Advice, ...]
     error_probability: float
     seconds: float
+    unfinished: str = ""
     certificate: Mapping[str, Any] = field(default_factory=dict)
 
-    def expresses(self, function: str | Expression, *, time_limit: float = 10.0) -> Expressed:
+    def expresses(self, function: str | Expression, *, time_limit: float = inf) -> Expressed:
         """Is a function of theta identifiable, and if that is easy, how is it written in the combinations?
 
         Parameters
         ----------
         function
             Text in the model language, such as ``"beta*N/gamma"``, or an expression.
+        time_limit
+            Seconds, if an answer is of no use later.
 
         Returns
         -------
@@ -92,14 +100,24 @@ class Identifiability:
         if not self.complete:
             raise IdentifiabilityError(
                 "the combinations are not known to be complete, so membership cannot be decided; "
-                "allow the analysis more time"
+                f"allow the analysis {self.missing}"
             )
+        budget = Budget(10 * SECOND, time_limit)
         try:
-            return express(expression, self.combinations, tuple(self.parameters), self.constants, Deadline(time_limit))
-        except (OutOfTime, NotFinite, BadPrime):
+            return express(expression, self.combinations, tuple(self.parameters), self.constants, budget)
+        except OutOfTime:
             raise IdentifiabilityError(
                 f"could not decide within {time_limit:g} s whether {to_text(expression)} is identifiable"
             ) from None
+        except (TooLarge, NotFinite, BadPrime):
+            raise IdentifiabilityError(
+                f"whether {to_text(expression)} is identifiable is too large a question"
+            ) from None
+
+    @property
+    def missing(self) -> str:
+        """What an analysis that is not complete would need."""
+        return "more time" if self.unfinished == OUT_OF_TIME else "more effort"
 
     def to_json(self) -> dict[str, Any]:
         """Plain data; combinations in the model language."""
@@ -117,6 +135,7 @@ class Identifiability:
             "advice": [a.to_json() for a in self.advice],
             "error_probability": self.error_probability,
             "seconds": self.seconds,
+            "unfinished": self.unfinished,
             "certificate": dict(self.certificate),
         }
 
@@ -138,6 +157,7 @@ class Identifiability:
                 advice=tuple(Advice.from_json(a) for a in data["advice"]),
                 error_probability=float(data["error_probability"]),
                 seconds=float(data["seconds"]),
+                unfinished=str(data.get("unfinished", "")),
                 certificate=dict(data["certificate"]),
             )
         except (KeyError, TypeError, ValueError, AttributeError, EquifinalError) as error:

@@ -212,7 +212,11 @@ _PROCESSORS = _processors()
 
 
 def _run_in_threads(run: Callable[[], None], n_lanes: int, threads: int | None, pace: list[float]) -> None:
-    """Run the same work in this thread and possibly others; the work itself deals out lanes among them."""
+    """Run the same work in this thread and possibly others; the work itself deals out lanes among them.
+
+    The clock chooses how many threads there are, and nothing else: a lane is one solve, which only reads its own
+    arguments and writes its own row, so that its numbers are the same whoever computes it, and in whatever order.
+    """
     if threads is None:
         threads = _PROCESSORS if n_lanes * pace[0] > _WORTH_A_THREAD else 1
     threads = min(threads, n_lanes)

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 MARKS = {GLOBALLY: ("o", COLOURS[2]), LOCALLY: ("D", COLOURS[1]), NOT: ("X", COLOURS[5])}
 LINE = 0.27  # inches a row
 LONGEST = 44
-PATIENCE = 2.0  # seconds for a formula
 
 
 def plot_identifiability(data: InferenceData) -> Any:
@@ -82,7 +81,7 @@ def _gives(found: Identifiability, expression: Expression | None, verdict: str) 
     if verdict != GLOBALLY or expression is None or not found.complete:
         return []
     try:
-        formula = found.expresses(expression, time_limit=PATIENCE).formula
+        formula = found.expresses(expression).formula
     except EquifinalError:
         return []
     texts = {f"xi{k}": to_text(c) for k, c in enumerate(found.combinations, start=1)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
+from math import inf
 
 from equifinal.errors import IdentifiabilityError
 from equifinal.fibre import Fibre
@@ -12,7 +13,7 @@ from equifinal.identifiability.verdicts import Identifiability
 from equifinal.posterior.posterior import Posterior
 from equifinal.problem.problem import Problem
 
-ANALYSIS_SECONDS = 20.0  # before a fit one does not want to wait long
+EFFORT = 1.0  # of the analysis: before a fit one does not want to wait long
 
 
 class Study:
@@ -66,7 +67,7 @@ class Study:
         if self._analysis is None:
             try:
                 models = [experiment.model for experiment in self.problem.experiments]
-                self._analysis = analyse(models, time_limit=ANALYSIS_SECONDS)
+                self._analysis = analyse(models, time_limit=inf, effort=EFFORT)  # no clock decides what is sampled
             except IdentifiabilityError as error:
                 self._analysis = error
         if isinstance(self._analysis, IdentifiabilityError):

@@ -106,6 +106,7 @@ def equivalents(
     times: Sequence[float] | Array | None = None,
     seed: int = 0,
     time_limit: float = 60.0,
+    effort: float = 3.0,
 ) -> Equivalents:
     """Parameter vectors that give the same output as those at `at`, with the simulations that show it.
 
@@ -119,6 +120,8 @@ def equivalents(
         Identifiable combinations known by hand, instead of an analysis; they are checked.
     times
         When to compare the outputs; by default over the span of the data.
+    time_limit, effort
+        Of the analysis, as in `analyse`.
     """
     if not isinstance(problem, Problem):
         raise DataError(f"equivalents needs a Problem, such as equifinal.load(FILE) gives, not {problem!r:.60}")
@@ -126,7 +129,7 @@ def equivalents(
         raise DataError("'at' must map names of parameters to numbers")
     given = checked_values(problem, at or {})
     grid = _grid(problem, times)
-    fibre = fibre_of(problem, combinations, outputs_only=True, time_limit=time_limit, seed=seed)
+    fibre = fibre_of(problem, combinations, outputs_only=True, time_limit=time_limit, effort=effort, seed=seed)
     values = {name: float(prior.quantile(0.5)) for name, prior in fibre.priors.items()} | given
     found = fibre.search(np.array([values[name] for name in fibre.names]), n, seed=seed)
     solver = SolverSettings(**SOLVER, method=problem.solver.method)

@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Mapping
 from contextlib import suppress
 from importlib.metadata import version
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -186,7 +187,7 @@ def store_identifiability(data: InferenceData, found: Identifiability) -> None:
     data.constant_data[IDENTIFIABILITY] = np.array(json.dumps(found.to_json()))
 
 
-def identifiability_of(data: InferenceData, *, time_limit: float = 20.0) -> Identifiability:
+def identifiability_of(data: InferenceData) -> Identifiability:
     """The analysis stored with the results, else one made now."""
     from equifinal.identifiability.analysis import analyse
     from equifinal.identifiability.verdicts import Identifiability
@@ -195,4 +196,4 @@ def identifiability_of(data: InferenceData, *, time_limit: float = 20.0) -> Iden
     if stored is not None and IDENTIFIABILITY in stored:
         with suppress(IdentifiabilityError):  # of another version of this package
             return Identifiability.from_json(json.loads(str(stored[IDENTIFIABILITY].item())))
-    return analyse([e.model for e in problem_of(data).experiments], time_limit=time_limit)
+    return analyse([e.model for e in problem_of(data).experiments], time_limit=inf, effort=1.0)

@@ -164,7 +164,7 @@ def headline(result: Identifiability) -> str:
     if r == 0 and degree == 1:
         return "Everything is identifiable: no two parameter sets give the same output."
     if r == 0 and degree == 0:
-        return "Every parameter is identifiable at least locally; time ran out before the global question was settled."
+        return "Every parameter is identifiable at least locally; the global question was not settled."
     if r == 0:
         return f"{degree} parameter sets (counted over the complex numbers) give the same output."
     shape = "a curve" if r == 1 else f"a set of dimension {r}"
@@ -176,8 +176,19 @@ def sureness(result: Identifiability, timed: bool = True) -> str:
     """Say how an analysis was made and how sure it is; the time it took can be left out, as it varies."""
     within = f" in {result.seconds:.2g} s" if timed else ""
     check = ", checked by moving along the fibre" if result.certificate.get("moved_along_fibre") else ""
-    scope = "" if result.scope == "global" else " The global question was not settled in time."
     return (
         f"Found{within} by {result.certificate.get('method', '')}{check}; probability of error below "
-        f"{max(result.error_probability, 1e-30):.0e}.{scope}"
+        f"{max(result.error_probability, 1e-30):.0e}.{open_questions(result)}"
     )
+
+
+def open_questions(result: Identifiability) -> str:
+    """What was not found out, and why, to be put after a sentence."""
+    what = "" if result.complete else " Not all combinations were found."
+    if result.scope != "global":
+        what = " The global question was not settled."
+    why = {
+        "out of time": " The analysis ran out of time.",
+        "too large": " It is too large for the work allowed; more effort may help.",
+    }
+    return what + why.get(result.unfinished, "")

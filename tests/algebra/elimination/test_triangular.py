@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import pytest
 
-from equifinal.algebra.arithmetic.deadline import Deadline
+from equifinal.algebra.arithmetic.budget import SECOND, Budget
 from equifinal.algebra.elimination.triangular import NoTriangularForm, Triangular
 from equifinal.language.expression import evaluate, to_text
 from equifinal.language.parser import parse_expression
@@ -15,7 +15,7 @@ from equifinal.language.parser import parse_expression
 def solve(functions: str, names: str, unknowns: str, **constants: int) -> Triangular:
     parsed = [parse_expression(f) for f in functions.split(", ")]
     numbers = {n: Fraction(v) for n, v in constants.items()}
-    return Triangular(parsed, numbers, names.split(), unknowns.split(), Deadline(20))
+    return Triangular(parsed, numbers, names.split(), unknowns.split(), Budget(20 * SECOND))
 
 
 def test_si_is_solved_by_division_alone():

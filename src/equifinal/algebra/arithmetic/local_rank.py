@@ -18,7 +18,7 @@ from typing import Any
 import flint
 import numpy as np
 
-from equifinal.algebra.arithmetic.deadline import Deadline
+from equifinal.algebra.arithmetic.budget import Budget, matrix_steps
 from equifinal.algebra.arithmetic.residues import BadPrime, random_prime
 from equifinal.algebra.arithmetic.series import OutputSeries
 from equifinal.language.expression import Expression, Name, Power, Product, children
@@ -89,7 +89,7 @@ def _degree(model: Model) -> int:
 
 
 def analyse_locally(
-    models: Sequence[Model], names: Sequence[str], rng: random.Random, deadline: Deadline, least: int = 0
+    models: Sequence[Model], names: Sequence[str], rng: random.Random, budget: Budget, least: int = 0
 ) -> LocalAnalysis:
     """Rank and kernel for all experiments together, from ``least`` coefficients or more; a bad prime is replaced."""
     least = max(least, least_order(models))
@@ -98,7 +98,7 @@ def analyse_locally(
         point = random_point(names, prime, rng)
         inputs = random_inputs(models, prime, rng, 64)
         try:
-            return _at_point(models, names, prime, point, inputs, rng, deadline, least)
+            return _at_point(models, names, prime, point, inputs, rng, budget, least)
         except BadPrime:
             continue
     raise BadPrime
@@ -111,7 +111,7 @@ def _at_point(
     point: Any,
     inputs: Any,
     rng: random.Random,
-    deadline: Deadline,
+    budget: Budget,
     least: int,
 ) -> LocalAnalysis:
     array = np.array([[point[name] for name in names]], dtype=np.int64).reshape(1, len(names))
@@ -124,8 +124,9 @@ def _at_point(
     while True:
         for run, signals in zip(runs, inputs, strict=True):
             lengthen(signals, order, prime, rng)
-            run.extend(order, deadline)
+            run.extend(order, budget)
         rows = np.concatenate([run.output_jacobian()[0] for run in runs])
+        budget.spend(200 + matrix_steps(*rows.shape))
         matrix = flint.nmod_mat(len(rows), len(names), [int(v) for v in rows.ravel()], prime)
         reduced, new_rank = matrix.rref()
         stable = new_rank == rank and order >= least

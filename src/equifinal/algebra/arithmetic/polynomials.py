@@ -8,6 +8,7 @@ from typing import Any
 
 import flint
 
+from equifinal.algebra.arithmetic.budget import Budget, product_steps
 from equifinal.algebra.arithmetic.residues import BadPrime, residue
 from equifinal.language.expression import Expression, evaluate
 
@@ -116,21 +117,24 @@ def used_variables(polynomials: Iterable[Polynomial]) -> set[int]:
     return {i for polynomial in polynomials for i, degree in enumerate(polynomial.degrees()) if degree > 0}
 
 
-def mapped(polynomial: Polynomial, images: Sequence[Polynomial | int], into: Ring) -> Polynomial:
-    """The polynomial with every variable replaced by its image, a polynomial of another ring or a residue."""
+def mapped(polynomial: Polynomial, images: Sequence[Polynomial], into: Ring, budget: Budget) -> Polynomial:
+    """The polynomial with every variable replaced by its image, a polynomial of another ring."""
     powers: list[list[Any]] = [[into.constant(1)] for _ in images]
 
     def power(i: int, exponent: int) -> Any:
         row = powers[i]
         while len(row) <= exponent:
+            budget.spend(product_steps(row[-1], images[i]))
             row.append(row[-1] * images[i])
         return row[exponent]
 
     total = into.constant(0)
     for monomial, coefficient in polynomial.to_dict().items():
+        budget.spend(8 + len(total) / 20)
         term = into.constant(int(coefficient))
         for i, exponent in enumerate(monomial):
             if exponent:
+                budget.spend(product_steps(term, power(i, exponent)))
                 term = term * power(i, exponent)
         total = total + term
     return total

@@ -8,26 +8,28 @@ from __future__ import annotations
 
 from functools import cache
 
-from equifinal.algebra.arithmetic.deadline import Deadline, OutOfTime
+from equifinal.algebra.arithmetic.budget import Budget, TooLarge, product_steps
 from equifinal.algebra.arithmetic.polynomials import Polynomial, coefficients_in
 
 MAX_DEGREE = 6
 
 
-def resultant(f: Polynomial, g: Polynomial, variable: int, most_terms: int, deadline: Deadline) -> Polynomial:
+def resultant(f: Polynomial, g: Polynomial, variable: int, most_terms: int, budget: Budget) -> Polynomial:
     """A multiple of the resultant by a power of a leading coefficient (when the degrees differ).
 
     Raises
     ------
-    OutOfTime
-        At the deadline, or when a minor has more than `most_terms` terms.
+    TooLarge
+        When the budget does not allow it, or when a minor has more than `most_terms` terms.
     """
     a, b = coefficients_in(f, variable), coefficients_in(g, variable)
     n = max(len(a), len(b)) - 1
     if n > MAX_DEGREE:
-        raise OutOfTime
+        raise TooLarge
     zero = f.context().constant(0)
     a, b = ([*c, *[zero] * (n + 1 - len(c))] for c in (a, b))
+    for i in range(n + 1):
+        budget.spend(sum(product_steps(a[i], b[j]) for j in range(n + 1)))
     matrix = [
         [
             _sum(
@@ -49,14 +51,14 @@ def resultant(f: Polynomial, g: Polynomial, variable: int, most_terms: int, dead
             entry = matrix[row][column]
             if entry.is_zero():
                 continue
-            deadline.check()
             rest = minor(row + 1, columns[:position] + columns[position + 1 :])
             if len(entry) * len(rest) > 400 * most_terms:
-                raise OutOfTime
+                raise TooLarge
+            budget.spend(product_steps(entry, rest))
             product = entry * rest
             total = total - product if position % 2 else total + product
             if len(total) > most_terms:
-                raise OutOfTime
+                raise TooLarge
         return total
 
     return minor(0, tuple(range(n)))

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from equifinal.algebra.arithmetic.deadline import Deadline
+from equifinal.algebra.arithmetic.budget import Budget
 from equifinal.algebra.arithmetic.residues import BadPrime, residue
 from equifinal.algebra.arithmetic.straight_line import Program
 from equifinal.language.model import Model
@@ -146,13 +146,14 @@ class OutputSeries:
 
     # --- one order after the other ---
 
-    def extend(self, order: int, deadline: Deadline | None = None) -> None:
+    def extend(self, order: int, budget: Budget) -> None:
         """Compute coefficients up to (not including) `order`."""
         if order > self.capacity:
             self._grow(order)
+        changing = sum(not fixed for fixed in (self.constant[i] for i in self.steps)) + len(self.rhs)
+        numbers = self.batch * (1 + 2 * self.directions)
         for k in range(self.order, order):
-            if deadline is not None:
-                deadline.check()
+            budget.spend(changing * (12 + (k + 1) * numbers / 120))
             for i in self.steps:
                 if k == 0 or not self.constant[i]:
                     self._coefficient(i, k)

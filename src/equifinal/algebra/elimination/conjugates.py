@@ -15,7 +15,7 @@ from typing import Any
 import flint
 import numpy as np
 
-from equifinal.algebra.arithmetic.deadline import Deadline
+from equifinal.algebra.arithmetic.budget import Budget
 from equifinal.algebra.arithmetic.residues import BadPrime, residue
 from equifinal.algebra.arithmetic.series import _needed
 from equifinal.algebra.arithmetic.straight_line import Program, Step
@@ -84,7 +84,7 @@ def agreeing(
     model: Model,
     inputs: Mapping[str, np.ndarray],
     target: np.ndarray,
-    deadline: Deadline,
+    budget: Budget,
     *,
     all_must: bool = False,
 ) -> Points:
@@ -94,7 +94,7 @@ def agreeing(
     """
     while True:
         try:
-            return _agreeing(points, names, fixed, model, inputs, target, deadline, all_must)
+            return _agreeing(points, names, fixed, model, inputs, target, budget, all_must)
         except Undefined as undefined:
             modulus = points.modulus // points.modulus.gcd(undefined.divisor)
             if modulus.degree() < 1:
@@ -109,7 +109,7 @@ def _agreeing(
     model: Model,
     inputs: Any,
     target: Any,
-    deadline: Deadline,
+    budget: Budget,
     all_must: bool,
 ) -> Points:
     prime = points.prime
@@ -125,7 +125,7 @@ def _agreeing(
     }
     series: dict[int, list] = {i: [] for i in steps}
     for k in range(target.shape[1]):
-        deadline.check()
+        budget.spend(len(steps) * (3 + (k + 1) * (0.2 + points.count**2 / 500)))
         for i in steps:
             series[i].append(_coefficient(program.steps[i], series, series[i], states, model, values, inputs, k, field))
         for output, i in enumerate(outputs):

@@ -13,7 +13,6 @@ Wronskian condition and no assumption on the initial values is needed.
 from __future__ import annotations
 
 import random
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -21,7 +20,7 @@ from typing import Any
 import flint
 import numpy as np
 
-from equifinal.algebra.arithmetic.deadline import Deadline, OutOfTime
+from equifinal.algebra.arithmetic.budget import SECOND, Budget, TooLarge
 from equifinal.algebra.arithmetic.local_rank import LocalAnalysis, lengthen, random_point
 from equifinal.algebra.arithmetic.polynomials import Polynomial, coefficients_in, mapped, ring, value_at
 from equifinal.algebra.arithmetic.series import OutputSeries
@@ -51,7 +50,7 @@ class FibreSlice:
     points: Points
     candidates: int
     method: str
-    seconds: float = 0.0  # it took to find
+    steps: float = 0.0  # it took to find
     eliminations: list[Elimination] | None = None  # for other fibres with the same coordinates fixed at the same values
 
     @property
@@ -60,7 +59,7 @@ class FibreSlice:
 
 
 def generic_solution(
-    model: Model, local: LocalAnalysis, rng: random.Random, signals: dict[str, np.ndarray]
+    model: Model, local: LocalAnalysis, rng: random.Random, signals: dict[str, np.ndarray], budget: Budget
 ) -> GenericPoint:
     """A solution through a random state, for telling true factors from extraneous ones."""
     prime = local.prime
@@ -70,7 +69,7 @@ def generic_solution(
     names = [*local.names, *starts.values()]
     array = np.array([[*(local.point[n] for n in local.names), *states.values()]], dtype=np.int64)
     run = OutputSeries(unbound, names, array, signals, prime, tangents=False)
-    run.extend(len(model.states) + 3)
+    run.extend(len(model.states) + 3, budget)
     coefficients = run.output_coefficients()
     outputs = {y: coefficients[i, :, 0] for i, y in enumerate(model.outputs)}
     return GenericPoint(states, local.point, outputs | signals, prime)
@@ -82,13 +81,13 @@ def output_series(
     signals: dict[str, np.ndarray],
     orders: int,
     rng: random.Random,
-    deadline: Deadline,
+    budget: Budget,
 ) -> np.ndarray:
     """Taylor coefficients of the outputs at the point, array (outputs, orders)."""
     lengthen(signals, orders, local.prime, rng)
     array = np.array([[local.point[name] for name in local.names]], dtype=np.int64).reshape(1, len(local.names))
     run = OutputSeries(model, local.names, array, signals, local.prime, tangents=False)
-    run.extend(orders, deadline)
+    run.extend(orders, budget)
     return run.output_coefficients()[:, :, 0]
 
 
@@ -110,61 +109,59 @@ class Experiment:
         self.nonzero: list[Polynomial] = []
         self.into = ring(free, local.prime)
 
-    def eliminate(self, whole: Deadline) -> Elimination:
-        deadline = whole.part(min(6.0, whole.remaining() / 6))
+    def eliminate(self, whole: Budget) -> Elimination:
+        budget = whole.part(min(6 * SECOND, whole.left / 6))
         lengthen(self.signals, len(self.model.states) + 4, self.local.prime, self.rng)
-        generic = generic_solution(self.model, self.local, self.rng, self.signals)
+        generic = generic_solution(self.model, self.local, self.rng, self.signals, budget)
         return best_elimination(
-            lambda order: Eliminator(
-                self.model, self.free, self.fixed, self.local.prime, generic, deadline, order=order
-            ),
+            lambda order: Eliminator(self.model, self.free, self.fixed, self.local.prime, generic, budget, order=order),
             self.rng,
         )
 
-    def signals_to(self, orders: int, deadline: Deadline) -> Signals:
+    def signals_to(self, orders: int, budget: Budget) -> Signals:
         """Inputs and outputs along the solution, with all derivatives known to at least `orders`
         coefficients.
         """
         length = orders + len(self.model.states) + 2
-        series = output_series(self.model, self.local, self.signals, length, self.rng, deadline)
+        series = output_series(self.model, self.local, self.signals, length, self.rng, budget)
         coefficients = {y: series[i] for i, y in enumerate(self.model.outputs)}
         return Signals(coefficients | {u: v[:length] for u, v in self.signals.items()}, self.local.prime)
 
-    def collect(self, elimination: Elimination, deadline: Deadline) -> None:
+    def collect(self, elimination: Elimination, budget: Budget) -> None:
         """Equations from the input-output equations and from the links at time 0."""
+        budget.spend(4 * sum(map(len, elimination.equations)))
         sizes = [
             len({tuple(m[i] for i in elimination.jets.values()) for m in e.monoms()}) for e in elimination.equations
         ]
         orders = min(max([self.local.order, *sizes]) + 4, MAX_MONOMIALS)
-        signals = self.signals_to(orders, deadline)
+        signals = self.signals_to(orders, budget)
         if elimination.parameters:
             for equation in elimination.equations:
-                rows, _, _ = relation_rows(elimination, equation, signals, orders, deadline)
+                rows, _, _ = relation_rows(elimination, equation, signals, orders, budget)
                 self.equations += [self.into.from_dict(row) for row in rows]
         values = dict(zip(self.free, self.into.gens(), strict=True))
         values |= {name: self.into.constant(v) for name, v in self.fixed.items()}
         start = StartValues(self.model, elimination, signals, values, self.into)
         for state, link in elimination.links:
-            deadline.check()
-            self.equations.append(start.image(link, deadline))
-            self.nonzero.append(start.image(coefficients_in(link, state)[-1], deadline))
-        self.equations += [start.image(constraint, deadline) for constraint in elimination.open]
+            self.equations.append(start.image(link, budget))
+            self.nonzero.append(start.image(coefficients_in(link, state)[-1], budget))
+        self.equations += [start.image(constraint, budget) for constraint in elimination.open]
         self.nonzero += start.denominators()
 
-    def interpolate(self, samples: int, deadline: Deadline) -> list[Polynomial]:
+    def interpolate(self, samples: int, budget: Budget) -> list[Polynomial]:
         """Equations from the simplest coefficients of input-output equations too long to write out."""
         coefficients = Coefficients(self.model, self.free, self.fixed, self.local, self.rng)
         return simple_relations(
             coefficients,
             self.into,
-            lambda orders: self.signals_to(orders, deadline),
-            deadline,
+            lambda orders: self.signals_to(orders, budget),
+            budget,
             samples=samples,
             thorough=samples > FEW_SAMPLES,
         )
 
-    def target(self, deadline: Deadline) -> np.ndarray:
-        return output_series(self.model, self.local, self.signals, self.local.order, self.rng, deadline)
+    def target(self, budget: Budget) -> np.ndarray:
+        return output_series(self.model, self.local, self.signals, self.local.order, self.rng, budget)
 
 
 def slice_fibre(
@@ -172,25 +169,25 @@ def slice_fibre(
     local: LocalAnalysis,
     fixed_names: Sequence[str],
     rng: random.Random,
-    deadline: Deadline,
+    budget: Budget,
     eliminations: list[Elimination] | None = None,
 ) -> FibreSlice:
     """All points of the fibre with the named coordinates fixed.
 
     Raises
     ------
-    OutOfTime
-        When elimination or the Groebner basis takes too long.
+    TooLarge
+        When elimination or the Groebner basis takes more than the budget allows.
     NotFinite
         When the equations found do not determine finitely many candidates.
     """
     fixed = {name: local.point[name] for name in fixed_names}
-    began = time.monotonic()
+    began = budget.spent
     try:
-        fibre = _by_elimination(models, local, fixed, rng, deadline.part(0.85 * deadline.remaining()), eliminations)
-    except (NotFinite, OutOfTime):
-        fibre = _by_taylor_coefficients(models, local, fixed, rng, deadline)
-    fibre.seconds = time.monotonic() - began
+        fibre = _by_elimination(models, local, fixed, rng, budget.part(0.85 * budget.left), eliminations)
+    except (NotFinite, TooLarge):
+        fibre = _by_taylor_coefficients(models, local, fixed, rng, budget)
+    fibre.steps = budget.spent - began
     return fibre
 
 
@@ -199,12 +196,12 @@ def _by_taylor_coefficients(
     local: LocalAnalysis,
     fixed: dict[str, int],
     rng: random.Random,
-    deadline: Deadline,
+    budget: Budget,
 ) -> FibreSlice:
     """Candidates from the first Taylor coefficients themselves."""
     free = [name for name in local.names if name not in fixed]
     experiments = [Experiment(model, local, i, free, fixed, rng) for i, model in enumerate(models)]
-    limit = deadline.part(min(10.0, deadline.remaining() / 2))
+    limit = budget.part(min(10 * SECOND, budget.left / 2))
     found: list[Polynomial] = []
     for experiment in experiments:
         equations, experiment.nonzero = taylor_equations(
@@ -218,6 +215,7 @@ def _by_taylor_coefficients(
         )
         found += equations
     found.sort(key=len)
+    budget.spend(20 + len(free) * len(found) * sum(map(len, found)))
     point = [local.point[n] for n in free]
     nonzero = [e for experiment in experiments for e in experiment.nonzero]
     enough = next((n for n in range(1, len(found) + 1) if isolated(found[:n], point, local.prime)), None)
@@ -226,11 +224,11 @@ def _by_taylor_coefficients(
     for count in (min(enough + 3, len(found)), len(found), enough):
         try:
             system = System(free, found[:count], nonzero, local.prime, fixed.values())
-            candidates = system.solve(rng, deadline.part(deadline.remaining() / 2))
-            return confirmed(models, experiments, local, free, fixed, candidates, "Taylor coefficients", deadline)
-        except (OutOfTime, NotFinite):
+            candidates = system.solve(rng, budget.part(budget.left / 2))
+            return confirmed(models, experiments, local, free, fixed, candidates, "Taylor coefficients", budget)
+        except (TooLarge, NotFinite):
             continue
-    raise OutOfTime
+    raise TooLarge
 
 
 def _by_elimination(
@@ -238,7 +236,7 @@ def _by_elimination(
     local: LocalAnalysis,
     fixed: dict[str, int],
     rng: random.Random,
-    deadline: Deadline,
+    budget: Budget,
     eliminations: list[Elimination] | None,
 ) -> FibreSlice:
     """Candidates from input-output equations, written out or interpolated."""
@@ -249,28 +247,28 @@ def _by_elimination(
         free = [name for name in local.names if name not in fixed and name not in known]
         experiments = [Experiment(model, local, i, free, fixed | known, rng) for i, model in enumerate(models)]
         if eliminations is None or known:
-            eliminations = [experiment.eliminate(deadline) for experiment in experiments]
+            eliminations = [experiment.eliminate(budget) for experiment in experiments]
         for experiment, elimination in zip(experiments, eliminations, strict=True):
-            experiment.collect(elimination, deadline)
+            experiment.collect(elimination, budget)
         if all(elimination.complete for elimination in eliminations):
-            candidates = _solve(experiments, free, local.prime, rng, deadline)
+            candidates = _solve(experiments, free, local.prime, rng, budget)
             break
         method = "interpolated input-output equations"
-        relations = [substituted(r, names, known, experiments[0].into, free) for r, names in kept]
+        relations = [substituted(r, names, known, experiments[0].into, free, budget) for r, names in kept]
         for experiment, elimination in zip(experiments, eliminations, strict=True):
             if not elimination.complete:
-                relations += experiment.interpolate(samples, deadline)
+                relations += experiment.interpolate(samples, budget)
         kept = [(r, tuple(free)) for r in relations if not r.is_zero()]
         relations = [r for r, _ in kept]
-        found = determined(relations, free, local.prime, deadline.part(deadline.remaining() / 2))
+        found = determined(relations, free, local.prime, budget.part(budget.left / 2))
         if found:
             known |= found
             continue
         try:
             experiments[0].equations += relations
-            candidates = _solve(experiments, free, local.prime, rng, deadline.part(min(5.0, deadline.remaining() / 2)))
+            candidates = _solve(experiments, free, local.prime, rng, budget.part(min(5 * SECOND, budget.left / 2)))
             break
-        except (NotFinite, OutOfTime):
+        except (NotFinite, TooLarge):
             samples *= 3
             if samples > MAX_SAMPLES:
                 raise
@@ -278,18 +276,18 @@ def _by_elimination(
     coordinates = dict(zip(free, candidates.coordinates, strict=True))
     coordinates |= {name: flint.nmod_poly([value], local.prime) for name, value in known.items()}
     candidates = Points(local.prime, candidates.modulus, tuple(coordinates[name] for name in everything))
-    fibre = confirmed(models, experiments, local, everything, fixed, candidates, method, deadline)
+    fibre = confirmed(models, experiments, local, everything, fixed, candidates, method, budget)
     if not known and all(elimination.complete for elimination in eliminations):
         fibre.eliminations = eliminations
     return fibre
 
 
 def substituted(
-    relation: Polynomial, names: Sequence[str], known: dict[str, int], into: Any, free: Sequence[str]
+    relation: Polynomial, names: Sequence[str], known: dict[str, int], into: Any, free: Sequence[str], budget: Budget
 ) -> Polynomial:
     """A relation in earlier unknowns, with those put in that have become known."""
     gens = dict(zip(free, into.gens(), strict=True))
-    return mapped(relation, [gens[n] if n in gens else into.constant(known[n]) for n in names], into)
+    return mapped(relation, [gens[n] if n in gens else into.constant(known[n]) for n in names], into, budget)
 
 
 def isolated(equations: Sequence[Polynomial], point: Sequence[int], prime: int) -> bool:
@@ -303,7 +301,7 @@ def isolated(equations: Sequence[Polynomial], point: Sequence[int], prime: int) 
 
 
 def _solve(
-    experiments: Sequence[Experiment], free: Sequence[str], prime: int, rng: random.Random, deadline: Deadline
+    experiments: Sequence[Experiment], free: Sequence[str], prime: int, rng: random.Random, budget: Budget
 ) -> Points:
     """Candidates from the shortest equations that leave finitely many; the series tells which are true."""
     equations = [e for experiment in experiments for e in experiment.equations]
@@ -311,12 +309,13 @@ def _solve(
     longest = max(map(len, equations), default=0)
     for most in [*(m for m in STAGES if 2 * m < longest), longest]:
         chosen = [e for e in equations if len(e) <= most]
-        limit = deadline if most == longest else deadline.part(deadline.remaining() / 3)
+        limit = budget if most == longest else budget.part(budget.left / 3)
         try:
+            limit.spend(20 + len(free) * sum(map(len, chosen)))
             if not isolated(chosen, [experiments[0].local.point[n] for n in free], prime):
                 raise NotFinite
             return System(free, chosen, nonzero, prime, experiments[0].fixed.values()).solve(rng, limit)
-        except (NotFinite, OutOfTime):
+        except (NotFinite, TooLarge):
             if most == longest:
                 raise
     raise NotFinite
@@ -330,15 +329,15 @@ def confirmed(
     fixed: Any,
     candidates: Points,
     method: str,
-    deadline: Deadline,
+    budget: Budget,
 ) -> FibreSlice:
     """Keep the candidates whose outputs agree."""
     points = candidates
     for model, experiment in zip(models, experiments, strict=True):
         if points.count == 1:
             break
-        points = agreeing(points, free, fixed, model, experiment.signals, experiment.target(deadline), deadline)
+        points = agreeing(points, free, fixed, model, experiment.signals, experiment.target(budget), budget)
     return FibreSlice(local, tuple(free), fixed, points, candidates.count, method)
 
 
-__all__ = ["Experiment", "FibreSlice", "OutOfTime", "slice_fibre"]
+__all__ = ["Experiment", "FibreSlice", "slice_fibre"]

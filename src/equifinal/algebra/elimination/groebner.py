@@ -14,7 +14,7 @@ from operator import add, le, sub
 
 import flint
 
-from equifinal.algebra.arithmetic.deadline import Deadline, OutOfTime
+from equifinal.algebra.arithmetic.budget import Budget, TooLarge, matrix_steps
 
 Monomial = tuple[int, ...]
 Terms = dict[Monomial, int]
@@ -43,14 +43,14 @@ def divides(a: Monomial, b: Monomial) -> bool:
     return all(map(le, a, b))
 
 
-def echelon(rows: Sequence[Terms], prime: int, key: Callable[[Monomial], tuple], deadline: Deadline) -> list[Terms]:
+def echelon(rows: Sequence[Terms], prime: int, key: Callable[[Monomial], tuple], budget: Budget) -> list[Terms]:
     """The reduced echelon form of polynomials as rows over their monomials, largest first; zero rows
     dropped.
     """
     columns = sorted({monomial for row in rows for monomial in row}, key=key, reverse=True)
     if len(rows) * len(columns) > MAX_ENTRIES:
-        raise OutOfTime
-    deadline.check()
+        raise TooLarge
+    budget.spend(20 + matrix_steps(len(rows), len(columns)) + 5 * len(columns) + sum(map(len, rows)))
     position = {monomial: j for j, monomial in enumerate(columns)}
     matrix = flint.nmod_mat(len(rows), len(columns), prime)
     for i, row in enumerate(rows):
@@ -123,7 +123,7 @@ class Basis:
         factor = tuple(map(sub, monomial, self.leads[i]))
         return {tuple(map(add, m, factor)): c for m, c in self.polynomials[i].items()}
 
-    def add_reducers(self, rows: list[Terms], leads: set[Monomial]) -> set[Monomial]:
+    def add_reducers(self, rows: list[Terms], leads: set[Monomial], budget: Budget) -> set[Monomial]:
         """Add multiples of elements that reduce the monomials of rows, all but `leads`; say which these are."""
         seen, reduced = set(leads), set()
         waiting = [m for row in rows for m in row]
@@ -132,27 +132,29 @@ class Basis:
             if monomial in seen:
                 continue
             seen.add(monomial)
+            budget.spend(2 + len(self.leads) / 2)
             i = self.reducer(monomial)
             if i is not None:
+                budget.spend(4 * len(self.polynomials[i]))
                 row = self.shifted(i, monomial)
                 reduced.add(monomial)
                 rows.append(row)
                 waiting.extend(m for m in row if m not in seen)
                 if len(rows) * len(seen) > MAX_ENTRIES:
-                    raise OutOfTime
+                    raise TooLarge
         return reduced
 
-    def reduce_together(self, rows: list[Terms], leads: set[Monomial], deadline: Deadline) -> list[Terms]:
+    def reduce_together(self, rows: list[Terms], leads: set[Monomial], budget: Budget) -> list[Terms]:
         """Reduce rows by the basis in one matrix; the new leading monomials' rows come back."""
-        leads |= self.add_reducers(rows, leads)
-        reduced = echelon(rows, self.prime, self.key, deadline)
+        leads |= self.add_reducers(rows, leads, budget)
+        reduced = echelon(rows, self.prime, self.key, budget)
         return [row for row in reduced if max(row, key=self.key) not in leads]
 
 
 def groebner(
     generators: Iterable[Terms],
     prime: int,
-    deadline: Deadline,
+    budget: Budget,
     key: Callable[[Monomial], tuple] = degrevlex,
     *,
     simplify: Callable[[Terms], Terms] | None = None,
@@ -164,8 +166,8 @@ def groebner(
 
     Raises
     ------
-    OutOfTime
-        At the deadline, or when a matrix would be too large.
+    TooLarge
+        When the budget does not allow it, or a matrix would be too large.
     """
     basis = Basis(prime, key)
     waiting: dict[int, list[Terms]] = {}  # generators by degree: low ones often settle the high ones
@@ -173,7 +175,7 @@ def groebner(
         if generator:
             waiting.setdefault(max(map(sum, generator)), []).append(dict(generator))
     while waiting or basis.pairs:
-        deadline.check()
+        budget.spend(50 + 5 * len(basis.pairs))
         least = min([*waiting, *(sum(joint) for joint, _, _ in basis.pairs)])
         rows = waiting.pop(least, [])
         leads: set[Monomial] = set()
@@ -182,23 +184,24 @@ def groebner(
                 rows += [basis.shifted(i, joint), basis.shifted(j, joint)]
                 leads.add(joint)
             basis.pairs = [pair for pair in basis.pairs if sum(pair[0]) != least]
-        for new in sorted(basis.reduce_together(rows, leads, deadline), key=lambda r: key(max(r, key=key))):
+        for new in sorted(basis.reduce_together(rows, leads, budget), key=lambda r: key(max(r, key=key))):
             shorter = simplify(new) if simplify else new
             if shorter is not new:
                 waiting.setdefault(max(map(sum, shorter)), []).append(shorter)
             else:
+                budget.spend(20 + len(new) + 3 * len(basis.pairs) + 10 * len(basis.leads))
                 basis.insert(new)
         if any(sum(lead) == 0 for lead in basis.leads):
             return [{basis.leads[-1]: 1}]
-    return _interreduced(basis, deadline)
+    return _interreduced(basis, budget)
 
 
-def _interreduced(basis: Basis, deadline: Deadline) -> list[Terms]:
+def _interreduced(basis: Basis, budget: Budget) -> list[Terms]:
     kept = [i for i in range(len(basis.leads)) if basis.alive[i]]
     rows = [basis.polynomials[i] for i in kept]
     leads = {basis.leads[i] for i in kept}
-    basis.add_reducers(rows, leads)
-    reduced = echelon(rows, basis.prime, basis.key, deadline)
+    basis.add_reducers(rows, leads, budget)
+    reduced = echelon(rows, basis.prime, basis.key, budget)
     return [row for row in reduced if max(row, key=basis.key) in leads]
 
 

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 import flint
 import numpy as np
 
-from equifinal.algebra.arithmetic.deadline import Deadline
+from equifinal.algebra.arithmetic.budget import Budget, divisor_steps, matrix_steps, product_steps, terms_steps
 from equifinal.algebra.arithmetic.polynomials import Polynomial, Ratio, Ring, grouped, ring, to_ratio
 from equifinal.algebra.elimination.state_elimination import Elimination
 from equifinal.language.expression import Expression
@@ -63,40 +63,42 @@ def monomial_series(elimination: Elimination, keys: Sequence[tuple[int, ...]], s
 
 
 def relation_rows(
-    elimination: Elimination, equation: Polynomial, signals: Signals, orders: int, deadline: Deadline
+    elimination: Elimination, equation: Polynomial, signals: Signals, orders: int, budget: Budget
 ) -> tuple[list[dict], int, int]:
     """Equations for the parameters from one input-output equation, as dictionaries of terms in the
     parameters.
 
     Returns the rows, the number of monomials and the rank of their Taylor matrix.
     """
+    budget.spend(terms_steps(equation))
     groups = grouped(equation, elimination.parameters)
     keys = sorted(groups, key=lambda k: (-len(groups[k]), -max(map(sum, groups[k]), default=0), k))
+    budget.spend(len(keys) * (5 + orders / 10) + matrix_steps(orders, len(keys)))
     columns = monomial_series(elimination, keys, signals, orders)
-    deadline.check()
     prime = signals.prime
     matrix = flint.nmod_mat(orders, len(keys), prime)
     for j, series in enumerate(columns):
         for k, c in enumerate(series.coeffs()[:orders]):
             matrix[k, j] = c
-    deadline.check()
     reduced, rank = matrix.rref()
     if rank == len(keys) - 1 and len(equation) > LONG and all(int(reduced[i, i]) for i in range(rank)):
         values = [*(-int(reduced[i, rank]) % prime for i in range(rank)), 1]
-        return reduced_ratios([groups[key] for key in keys], values, prime, deadline), len(keys), rank
+        return reduced_ratios([groups[key] for key in keys], values, prime, budget), len(keys), rank
     rows = []
     for i in range(rank):
+        budget.spend(len(keys))
+        factors = {key: int(reduced[i, j]) for j, key in enumerate(keys)}
         row: dict[tuple[int, ...], int] = {}
-        for j, key in enumerate(keys):
-            factor = int(reduced[i, j])
+        for key, factor in factors.items():
             if factor:
+                budget.spend(len(groups[key]) / 3)
                 for monomial, c in groups[key].items():
                     row[monomial] = (row.get(monomial, 0) + factor * c) % prime
         rows.append({m: c for m, c in row.items() if c})
     return [row for row in rows if row], len(keys), rank
 
 
-def reduced_ratios(coefficients: Sequence[dict], values: Sequence[int], prime: int, deadline: Deadline) -> list[dict]:
+def reduced_ratios(coefficients: Sequence[dict], values: Sequence[int], prime: int, budget: Budget) -> list[dict]:
     """c_i/c_j = v_i/v_j with common factors of c_i and c_j cancelled: for every i the partner that leaves
     least.
 
@@ -111,9 +113,9 @@ def reduced_ratios(coefficients: Sequence[dict], values: Sequence[int], prime: i
     for i in order[1:]:
         best = None
         for j in partners:
-            deadline.check()
             if i == j:
                 continue
+            budget.spend(divisor_steps(polynomials[i], polynomials[j]))
             common = polynomials[i].gcd(polynomials[j])
             pair = (polynomials[i] / common, polynomials[j] / common)
             if best is None or len(pair[0]) + len(pair[1]) < len(best[0]) + len(best[1]):
@@ -150,23 +152,24 @@ class StartValues:
             else:
                 self.images.append(self.start[i])
 
-    def image(self, polynomial: Polynomial, deadline: Deadline) -> Polynomial:
+    def image(self, polynomial: Polynomial, budget: Budget) -> Polynomial:
         """Numerator of the polynomial with everything put in."""
         total = self.into.constant(0)
         degrees = [int(d) for d in polynomial.degrees()]
         denominators = {
             i: self.images[i].under for i, d in enumerate(degrees) if d and not self.images[i].under.is_constant()
         }
-        for position, (monomial, coefficient) in enumerate(polynomial.to_dict().items()):
-            if position % 64 == 0:
-                deadline.check()
+        for monomial, coefficient in polynomial.to_dict().items():
+            budget.spend(10 + len(total) / 20)
             term = self.into.constant(int(coefficient))
             for i, e in enumerate(monomial):
                 image = self.images[i]
                 if e:
                     over = image.over if i in denominators else image.over / image.under
+                    budget.spend(product_steps(term, over))
                     term = term * over**e
                 if i in denominators:
+                    budget.spend(product_steps(term, denominators[i]))
                     term = term * denominators[i] ** (degrees[i] - e)
             total = total + term
         return total

@@ -18,7 +18,7 @@ from typing import Any
 import flint
 import numpy as np
 
-from equifinal.algebra.arithmetic.deadline import Deadline, OutOfTime
+from equifinal.algebra.arithmetic.budget import Budget, TooLarge, matrix_steps
 from equifinal.algebra.arithmetic.local_rank import LocalAnalysis, random_point
 from equifinal.algebra.arithmetic.polynomials import Polynomial, Ring, grouped, value_at
 from equifinal.algebra.arithmetic.residues import BadPrime
@@ -31,7 +31,6 @@ from equifinal.language.model import Model
 
 LARGE = 10**6
 MAX_KEYS = 4000
-SECONDS_PER_CUBE = 8e-10
 LINE = 24  # points on a line, enough for degree 10
 AXIS = 12  # points along one parameter, enough for degree 4
 TRIED_PAIRS = 100
@@ -71,7 +70,7 @@ class Coefficients:
         self.prime = local.prime
         self.plan: tuple[int, ...] = ()
 
-    def _eliminated(self, parameters: Mapping[str, int], generic: GenericPoint, deadline: Deadline) -> Elimination:
+    def _eliminated(self, parameters: Mapping[str, int], generic: GenericPoint, budget: Budget) -> Elimination:
         """Eliminate at one point, in the order found best at the first one."""
 
         def make(order: random.Random | None) -> Eliminator:
@@ -81,7 +80,7 @@ class Coefficients:
                 parameters,
                 self.prime,
                 generic,
-                deadline,
+                budget,
                 resultant_limit=LARGE,
                 order=order,
                 plan=self.plan,
@@ -91,7 +90,7 @@ class Coefficients:
         self.plan = tuple(x for x, _ in result.links)
         return result
 
-    def at(self, points: Sequence[Mapping[str, int]], deadline: Deadline) -> list[Elimination]:
+    def at(self, points: Sequence[Mapping[str, int]], budget: Budget) -> list[Elimination]:
         """Eliminations at numeric parameters, one for each point."""
         model, prime = self.model, self.prime
         starts = {x: f"{x} at time 0" for x in model.states}
@@ -107,32 +106,30 @@ class Coefficients:
         )
         signals = {u: np.array([self.rng.randrange(prime) for _ in range(len(model.states) + 4)]) for u in model.inputs}
         run = OutputSeries(unbound, names, array, signals, prime, tangents=False)
-        run.extend(len(model.states) + 3)
+        run.extend(len(model.states) + 3, budget)
         coefficients = run.output_coefficients()
         found = []
         for i, (point, state) in enumerate(zip(points, states, strict=True)):
-            deadline.check()
             parameters = {**point, **self.fixed}
             outputs = {y: coefficients[j, :, i] for j, y in enumerate(model.outputs)}
             generic = GenericPoint(state, parameters, outputs | signals, prime)
-            result = self._eliminated(parameters, generic, deadline)
+            result = self._eliminated(parameters, generic, budget)
             if not result.complete:
-                raise OutOfTime
+                raise TooLarge
             found.append(result)
         return found
 
 
-def has_one_relation(elimination: Elimination, equation: Polynomial, signals: Signals, deadline: Deadline) -> bool:
+def has_one_relation(elimination: Elimination, equation: Polynomial, signals: Signals, budget: Budget) -> bool:
     """Whether the equation is the only linear relation among its monomials along the solution (Wronskian
     test).
     """
     keys = list(grouped(equation, elimination.parameters))
-    # the rank of so large a matrix cannot be interrupted: foresee what it takes, generously
-    if len(keys) > MAX_KEYS or len(keys) ** 3 * SECONDS_PER_CUBE > deadline.remaining():
-        raise OutOfTime
+    if len(keys) > MAX_KEYS:
+        raise TooLarge
     orders = len(keys) + 2
+    budget.spend(len(keys) * (5 + orders / 10) + matrix_steps(len(keys), orders))
     columns = monomial_series(elimination, keys, signals, orders)
-    deadline.check()
     matrix = flint.nmod_mat(len(keys), orders, signals.prime)
     for j, series in enumerate(columns):
         for k, c in enumerate(series.coeffs()[:orders]):
@@ -144,7 +141,7 @@ def simple_relations(
     coefficients: Coefficients,
     into: Ring,
     signals_of_length: Any,
-    deadline: Deadline,
+    budget: Budget,
     *,
     samples: int,
     thorough: bool,
@@ -171,8 +168,8 @@ def simple_relations(
     on_line = [{q: (base[q] + s * direction[q]) % prime for q in base} for s in abscissae]
     if thorough:
         on_line += [{**base, q: (base[q] + s) % prime} for q in used for s in range(1, AXIS + 1)]
-    first, *rest = coefficients.at([base, *moved], deadline)
-    others = coefficients.at([*scattered, *on_line], deadline)
+    first, *rest = coefficients.at([base, *moved], budget)
+    others = coefficients.at([*scattered, *on_line], budget)
     relations: list[Polynomial] = []
     for e, equation in enumerate(first.equations):
         groups = grouped(equation, [])
@@ -182,7 +179,7 @@ def simple_relations(
         tables = [_values(result.equations[e], keys) for result in (first, *rest, *others)]
         if any(table is None for table in tables):
             raise BadPrime
-        if not has_one_relation(first, equation, signals_of_length(len(keys) + 2), deadline):
+        if not has_one_relation(first, equation, signals_of_length(len(keys) + 2), budget):
             continue
         rows = np.array(tables, dtype=np.int64)
         ratios = Ratios(keys, coefficients.free, prime, into)
@@ -193,20 +190,24 @@ def simple_relations(
             first_line = len(used) + 1 + samples
             line = rows[first_line : first_line + LINE]
             axes = [rows[first_line + LINE + k * AXIS : first_line + LINE + (k + 1) * AXIS] for k in range(len(used))]
-            by_degree = ratios.low_degree_pairs(labels, line, abscissae, rng, deadline)
+            by_degree = ratios.low_degree_pairs(labels, line, abscissae, rng, budget)
             relations += _low_degree_relations(
-                ratios, by_degree, positions, list(base.values()), rows[0], sampled, scattered, axes, deadline
+                ratios, by_degree, positions, list(base.values()), rows[0], sampled, scattered, axes, budget
             )
         for which, pairs in ratios.simple_pairs(labels).items():
             which_free = tuple(positions[k] for k in which)
             distinct: dict[str, Polynomial] = {}
             for j, i in _spread(pairs, rng):
-                deadline.check()
+                budget.spend(10 * samples)
                 column = [
                     int(a) * pow(int(b), -1, prime) % prime for a, b in zip(sampled[:, j], sampled[:, i], strict=True)
                 ]
                 fit = next(
-                    (f for f in (ratios.fitted(which_free, column, scattered, d) for d in DEGREES) if f is not None),
+                    (
+                        f
+                        for f in (ratios.fitted(which_free, column, scattered, d, budget) for d in DEGREES)
+                        if f is not None
+                    ),
                     None,
                 )
                 if fit is not None:
@@ -230,7 +231,7 @@ def _low_degree_relations(
     sampled: Any,
     scattered: Any,
     axes: Any,
-    deadline: Deadline,
+    budget: Budget,
 ) -> list[Polynomial]:
     """Relations from the pairs of lowest degree: independent ones, and a few to spare."""
     prime = ratios.prime
@@ -238,7 +239,7 @@ def _low_degree_relations(
     slopes: list[list[int]] = []
     spare, wanted = 0, len({k for _, which, _, _ in pairs for k in which})
     for degree, which, j, i in pairs[:TRIED_PAIRS]:
-        deadline.check()
+        budget.spend(10 * len(scattered) + 1000 * len(which))
         if len(slopes) == wanted and spare >= SPARE:
             break
         column = [int(a) * pow(int(b), -1, prime) % prime for a, b in zip(sampled[:, j], sampled[:, i], strict=True)]
@@ -252,7 +253,7 @@ def _low_degree_relations(
         fit = None
         for lower in range(degree, -1, -1):  # the solution is not unique when one degree is lower
             for degrees in {(degree, lower), (lower, degree)}:
-                fit = fit or ratios.fitted(variables, column, scattered, degrees, caps)
+                fit = fit or ratios.fitted(variables, column, scattered, degrees, budget, caps)
             if fit is not None:
                 break
         if fit is None:

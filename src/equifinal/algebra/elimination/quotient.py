@@ -16,7 +16,7 @@ from typing import Any
 
 import flint
 
-from equifinal.algebra.arithmetic.deadline import Deadline, OutOfTime
+from equifinal.algebra.arithmetic.budget import Budget, TooLarge
 from equifinal.algebra.arithmetic.residues import BadPrime
 from equifinal.algebra.elimination.groebner import Basis, Monomial, Terms, degrevlex, divides, echelon, groebner
 
@@ -103,7 +103,7 @@ def standard_monomials(leads: Sequence[Monomial], variables: int) -> list[Monomi
     while layer:
         found += layer
         if len(found) > MAX_POINTS:
-            raise OutOfTime
+            raise TooLarge
         following = {
             tuple(e + (j == i) for j, e in enumerate(monomial)) for monomial in layer for i in range(variables)
         }
@@ -111,7 +111,7 @@ def standard_monomials(leads: Sequence[Monomial], variables: int) -> list[Monomi
     return found
 
 
-def points_of(basis: Sequence[Terms], variables: int, prime: int, rng: random.Random, deadline: Deadline) -> Points:
+def points_of(basis: Sequence[Terms], variables: int, prime: int, rng: random.Random, budget: Budget) -> Points:
     """All zeros of a zero-dimensional ideal given by its reduced Groebner basis (degrevlex).
 
     Raises
@@ -125,16 +125,18 @@ def points_of(basis: Sequence[Terms], variables: int, prime: int, rng: random.Ra
         monomials = standard_monomials(leads, variables)
         if not monomials:
             raise BadPrime  # the generic point itself must be a zero
-        tables = _multiplication(generators, leads, monomials, variables, prime, deadline)
+        size = len(monomials)
+        budget.spend(size * variables * (5 + len(leads)) + size**2 * (2 + variables + size / 100))
+        tables = _multiplication(generators, leads, monomials, variables, prime, budget)
         points = _separated(tables, monomials, prime, rng)
         if points is not None:
             return points
-        generators = groebner([*generators, *_squarefree_parts(tables, len(monomials), prime)], prime, deadline)
-    raise OutOfTime
+        generators = groebner([*generators, *_squarefree_parts(tables, len(monomials), prime)], prime, budget)
+    raise TooLarge
 
 
 def _multiplication(
-    generators: Any, leads: Any, monomials: Any, variables: Any, prime: int, deadline: Deadline
+    generators: Any, leads: Any, monomials: Any, variables: Any, prime: int, budget: Budget
 ) -> list[flint.nmod_mat]:
     """Matrices of multiplication by each variable in the basis of standard monomials (columns are images)."""
     position = {m: k for k, m in enumerate(monomials)}
@@ -153,11 +155,12 @@ def _multiplication(
         seen.add(monomial)
         i = reducers.reducer(monomial)
         assert i is not None
+        budget.spend(5 + len(leads) / 2 + 2 * len(reducers.polynomials[i]))
         row = reducers.shifted(i, monomial)
         rows.append(row)
         waiting.extend(row)
     normal: dict[Monomial, Terms] = {}
-    for row in echelon(rows, prime, degrevlex, deadline):
+    for row in echelon(rows, prime, degrevlex, budget):
         lead = max(row, key=degrevlex)
         normal[lead] = {m: -c % prime for m, c in row.items() if m != lead}
     tables = []

@@ -9,7 +9,7 @@ from itertools import combinations_with_replacement
 import flint
 import numpy as np
 
-from equifinal.algebra.arithmetic.deadline import Deadline
+from equifinal.algebra.arithmetic.budget import Budget, matrix_steps
 from equifinal.algebra.arithmetic.polynomials import Polynomial, Ring
 
 Key = tuple[int, ...]
@@ -66,7 +66,7 @@ class Ratios:
         line: np.ndarray,
         abscissae: Sequence[int],
         rng: random.Random,
-        deadline: Deadline,
+        budget: Budget,
     ) -> list[tuple[int, tuple[int, ...], int, int]]:
         """Pairs by the degree of their ratio along a line: (degree, parameters, coefficient, divisor)."""
         pairs = [(j, i) for j in range(len(self.keys)) for i in range(j)]
@@ -74,7 +74,7 @@ class Ratios:
             pairs = rng.sample(pairs, 1500)
         found = []
         for j, i in pairs:
-            deadline.check()
+            budget.spend(1000)
             which = tuple(np.flatnonzero(labels[:, j] != labels[:, i]).tolist())
             values = [
                 int(a) * pow(int(b), -1, self.prime) % self.prime for a, b in zip(line[:, j], line[:, i], strict=True)
@@ -90,6 +90,7 @@ class Ratios:
         values: Sequence[int],
         points: Sequence[Mapping[str, int]],
         degrees: tuple[int, int],
+        budget: Budget,
         caps: Mapping[int, int] | None = None,
     ) -> tuple[Polynomial, Polynomial] | None:
         """Numerator and denominator of at most these total degrees through the values, with points to spare.
@@ -103,6 +104,7 @@ class Ratios:
         width, p = len(top) + len(bottom), self.prime
         if width + 3 > len(points):
             return None
+        budget.spend(2 * matrix_steps(width + 3, width))
         rows: list[int] = []
         known: dict[tuple[int, ...], int] = {}
         for point, value in zip(points[: width + 3], values, strict=False):

@@ -8,7 +8,7 @@ from typing import Any
 
 import flint
 
-from equifinal.algebra.arithmetic.deadline import Deadline, OutOfTime
+from equifinal.algebra.arithmetic.budget import Budget, TooLarge, factor_steps
 from equifinal.algebra.arithmetic.polynomials import Polynomial, Ring, mapped, ring
 from equifinal.algebra.arithmetic.residues import BadPrime, rational
 from equifinal.algebra.elimination.groebner import Terms, degrevlex, echelon, groebner, leading, without_monomial
@@ -45,20 +45,20 @@ class System:
         self.taken = set(taken)
         self.splits = 3  # how often an equation that is a product may be split into its factors
 
-    def solve(self, rng: random.Random, deadline: Deadline) -> Points:
+    def solve(self, rng: random.Random, budget: Budget) -> Points:
         """All points, as `Points` over the unknowns; raises `NotFinite` if there are infinitely many."""
-        images, rows = self._linear_steps(deadline)
-        if any(sum(leading(row)) == 0 for row in rows) or self._is_special(images):
+        images, rows = self._linear_steps(budget)
+        if any(sum(leading(row)) == 0 for row in rows) or self._is_special(images, budget):
             raise BadPrime  # no points, or none that is generic
-        if branches := self._branches(rows):
-            return self._united(branches, rng, deadline)
+        if branches := self._branches(rows, budget):
+            return self._united(branches, rng, budget)
         free = sorted({i for row in rows for monomial in row for i, e in enumerate(monomial) if e})
         if any(image is None and i not in free for i, image in enumerate(images)):
             raise NotFinite
         if not free:
             points = Points(self.prime, flint.nmod_poly([0, 1], self.prime), ())
         else:
-            points = self._finite(rows, free, images, rng, deadline)
+            points = self._finite(rows, free, images, rng, budget)
         values = dict(zip(free, points.coordinates, strict=True))
         coordinates = []
         for i, image in enumerate(images):
@@ -75,14 +75,14 @@ class System:
                 coordinates.append(total % points.modulus)
         return Points(self.prime, points.modulus, tuple(coordinates))
 
-    def _linear_steps(self, deadline: Deadline) -> tuple[list[Terms | None], list[Terms]]:
+    def _linear_steps(self, budget: Budget) -> tuple[list[Terms | None], list[Terms]]:
         """Solve for every unknown that an equation gives linearly in the others, again and again."""
         n = len(self.names)
         images: list[Terms | None] = [None] * n
-        strip = Stripper(n, self.prime)
+        strip = Stripper(n, self.prime, budget)
         rows = [strip(_terms(e)) for e in self.equations if not e.is_zero()]
         while True:
-            rows = echelon(rows, self.prime, degrevlex, deadline) if rows else []
+            rows = echelon(rows, self.prime, degrevlex, budget) if rows else []
             linear = [row for row in rows if sum(leading(row)) == 1]
             if not linear:
                 return images, rows
@@ -92,13 +92,13 @@ class System:
                 new[lead.index(1)] = {m: -c % self.prime for m, c in row.items() if m != lead}
             for i, image in enumerate(images):
                 if image is not None:
-                    images[i] = self._put(image, new)
+                    images[i] = self._put(image, new, budget)
             for i, image in new.items():
                 images[i] = image
             rest = [row for row in rows if sum(leading(row)) != 1]
-            rows = [strip(r) for r in (self._put(row, new) for row in rest) if r]
+            rows = [strip(r) for r in (self._put(row, new, budget) for row in rest) if r]
 
-    def _is_special(self, images: Sequence[Terms | None]) -> bool:
+    def _is_special(self, images: Sequence[Terms | None], budget: Budget) -> bool:
         """Whether something that vanishes at no generic point vanishes at all solutions."""
         gens = self.ring.gens()
         put = [self.ring.from_dict(image) if image is not None else gens[i] for i, image in enumerate(images)]
@@ -106,9 +106,10 @@ class System:
             return True  # two coordinates are equal
         if any(p.is_constant() and (p.is_zero() or int(p.coeffs()[0]) in self.taken) for p in put):
             return True  # a coordinate is zero, or equal to one that is fixed
-        return any(len(p) <= 200 and mapped(p, put, self.ring).is_zero() for p in self.nonzero if not p.is_zero())
+        short = [p for p in self.nonzero if 0 < len(p) <= 200]
+        return any(mapped(p, put, self.ring, budget).is_zero() for p in short)
 
-    def _branches(self, rows: Sequence[Terms]) -> list[Polynomial]:
+    def _branches(self, rows: Sequence[Terms], budget: Budget) -> list[Polynomial]:
         """The factors of a short equation that is a product: each of them gives a smaller system."""
         if self.splits == 0 or len(rows) < 2:
             return []
@@ -116,19 +117,20 @@ class System:
             if len(row) > Stripper.LONGEST:
                 break
             if max(map(sum, row)) > 1:
+                budget.spend(factor_steps(row))
                 factors = [factor for factor, _ in self.ring.from_dict(row).factor()[1]]
                 if len(factors) > 1:
                     return factors
         return []
 
-    def _united(self, branches: Sequence[Polynomial], rng: random.Random, deadline: Deadline) -> Points:
+    def _united(self, branches: Sequence[Polynomial], rng: random.Random, budget: Budget) -> Points:
         """The points of all branches, those on several of them counted once."""
         union: Points | None = None
         for k, branch in enumerate(branches):
             system = System(self.names, [*self.equations, branch], self.nonzero, self.prime, self.taken)
             system.splits = self.splits - 1
             try:
-                points = system.solve(rng, deadline)
+                points = system.solve(rng, budget)
             except BadPrime:  # no points at all
                 continue
             for earlier in branches[:k]:
@@ -139,18 +141,18 @@ class System:
             raise BadPrime
         return union
 
-    def _put(self, terms: Terms, new: dict[int, Terms]) -> Terms:
+    def _put(self, terms: Terms, new: dict[int, Terms], budget: Budget) -> Terms:
         if not any(monomial[i] for monomial in terms for i in new):
             return terms
         gens = self.ring.gens()
         images = [self.ring.from_dict(new[i]) if i in new else gens[i] for i in range(len(self.names))]
-        return _terms(mapped(self.ring.from_dict(terms), images, self.ring))
+        return _terms(mapped(self.ring.from_dict(terms), images, self.ring, budget))
 
-    def _finite(self, rows: Any, free: Sequence[int], images: Any, rng: random.Random, deadline: Deadline) -> Points:
+    def _finite(self, rows: Any, free: Sequence[int], images: Any, rng: random.Random, budget: Budget) -> Points:
         short = [_picked(row, free) for row in rows]
-        basis = groebner(short, self.prime, deadline, simplify=Stripper(len(free), self.prime))
+        basis = groebner(short, self.prime, budget, simplify=Stripper(len(free), self.prime, budget))
         try:
-            return points_of(basis, len(free), self.prime, rng, deadline)
+            return points_of(basis, len(free), self.prime, rng, budget)
         except NotFinite:
             pass
         gens = self.ring.gens()
@@ -160,10 +162,11 @@ class System:
             product = product * gens[i]
         factors = [product]
         for polynomial in self.nonzero:
-            image = _terms(mapped(polynomial, put, self.ring))
+            image = _terms(mapped(polynomial, put, self.ring, budget))
             image_polynomial = self.ring.from_dict(image)
             if image_polynomial.is_constant() or len(image_polynomial) > 500:
                 continue
+            budget.spend(factor_steps(image))
             factors += [factor for factor, _ in image_polynomial.factor()[1]]
         unique = list({str(factor): factor for factor in factors}.values())
         for chosen in ([product], unique):
@@ -174,23 +177,22 @@ class System:
                 row[(0,) * (len(free) + len(chosen))] = self.prime - 1
                 extended.append(row)
             try:
-                saturated = groebner(
-                    extended, self.prime, deadline, simplify=Stripper(len(free) + len(chosen), self.prime)
-                )
-                points = points_of(saturated, len(free) + len(chosen), self.prime, rng, deadline)
+                strip = Stripper(len(free) + len(chosen), self.prime, budget)
+                saturated = groebner(extended, self.prime, budget, simplify=strip)
+                points = points_of(saturated, len(free) + len(chosen), self.prime, rng, budget)
                 return Points(self.prime, points.modulus, points.coordinates[: len(free)])
             except NotFinite:
                 continue
         raise NotFinite
 
 
-def determined(equations: Sequence[Polynomial], names: Sequence[str], prime: int, deadline: Deadline) -> dict[str, int]:
+def determined(equations: Sequence[Polynomial], names: Sequence[str], prime: int, budget: Budget) -> dict[str, int]:
     """Unknowns that have only one value at all common zeros, with that value."""
     system = System(names, equations, [], prime)
     try:
-        images, rows = system._linear_steps(deadline)
-        basis = groebner(rows, prime, deadline, simplify=Stripper(len(names), prime))
-    except OutOfTime:
+        images, rows = system._linear_steps(budget)
+        basis = groebner(rows, prime, budget, simplify=Stripper(len(names), prime, budget))
+    except TooLarge:
         return {}
     found = {}
     for row in basis:
@@ -221,14 +223,16 @@ class Stripper:
     MISTAKE = 3e-7
     LONGEST = 40  # terms; factoring long polynomials costs more than it gains
 
-    def __init__(self, variables: int, prime: int):
+    def __init__(self, variables: int, prime: int, budget: Budget):
         self.ring = ring([""] * variables, prime)
-        self.prime = prime
+        self.prime, self.budget = prime, budget
 
     def __call__(self, terms: Terms) -> Terms:
+        self.budget.spend(5 + 3 * len(terms))
         shorter = without_monomial(terms)
         if not 2 <= len(shorter) <= self.LONGEST or max(map(sum, shorter)) < 2:
             return shorter
+        self.budget.spend(factor_steps(shorter))
         factors = self.ring.from_dict(shorter).factor()[1]
         kept = [(f, e) for f, e in factors if not self._is_fixed(f)]
         if not kept or (len(kept) == len(factors) and all(e == 1 for _, e in kept)):

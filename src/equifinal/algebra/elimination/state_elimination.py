@@ -23,7 +23,15 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from equifinal.algebra.arithmetic.deadline import Deadline, OutOfTime
+from equifinal.algebra.arithmetic.budget import (
+    Budget,
+    TooLarge,
+    divisor_steps,
+    factor_steps,
+    product_steps,
+    quotient_steps,
+    terms_steps,
+)
 from equifinal.algebra.arithmetic.polynomials import (
     Polynomial,
     Ratio,
@@ -80,14 +88,14 @@ class Eliminator:
         fixed: Mapping[str, int],
         prime: int,
         generic: GenericPoint,
-        deadline: Deadline,
+        budget: Budget,
         *,
         size_limit: int = 60_000,
         resultant_limit: int = 300_000,
         order: random.Random | None = None,
         plan: Sequence[int] = (),
     ):
-        self.model, self.deadline, self.prime = model, deadline, prime
+        self.model, self.budget, self.prime = model, budget, prime
         self.size_limit, self.resultant_limit, self.order = size_limit, resultant_limit, order
         self.plan = tuple(plan)
         signals = [*model.inputs, *model.outputs]
@@ -125,17 +133,18 @@ class Eliminator:
                 for x in left:
                     degree = max(int(constraint.degrees()[x]), int(following.degrees()[x]))
                     total += float(len(constraint) + len(following)) ** min(degree * len(left), 12)
-        except OutOfTime:
+        except TooLarge:
             return float("inf")
         return total
 
     def run(self, *, linear_only: bool = False) -> Elimination:
-        """Eliminate all states, or as many as the deadline and the size limit allow.
+        """Eliminate all states, or as many as the budget and the limits of size allow.
 
         With `linear_only` it stops where no constraint is linear in a state.
         """
         result = self.result
         try:
+            self.budget.spend(200 * len(result.states))
             while True:
                 self._find_vanishing()
                 result.equations = [c for c in self.constraints if not self._states_in(c)]
@@ -143,12 +152,12 @@ class Eliminator:
                 if not result.open:
                     result.complete = True
                     return result
-                self.deadline.check()
+                self.budget.spend(sum(len(self._states_in(c)) * terms_steps(c) for c in result.open))
                 constraint, state = self._best()
                 if linear_only and self.constraints[constraint].degrees()[state] > 1:
                     return result
                 self._eliminate(constraint, state)
-        except OutOfTime:
+        except TooLarge:
             return result
 
     def _find_vanishing(self) -> None:
@@ -166,6 +175,7 @@ class Eliminator:
     def _cleaned(self, polynomial: Polynomial) -> Polynomial:
         if not self.vanishing & used_variables([polynomial]):
             return polynomial
+        self.budget.spend(terms_steps(polynomial))
         kept = {m: int(c) for m, c in polynomial.to_dict().items() if not any(m[i] for i in self.vanishing)}
         return self.context.from_dict(kept)
 
@@ -212,32 +222,40 @@ class Eliminator:
         for i, degree in enumerate(degrees):
             if not degree:
                 continue
-            self.deadline.check()
             if len(total.over) > self.size_limit:
-                raise OutOfTime
+                raise TooLarge
             slope = polynomial.derivative(i)
+            self.budget.spend(len(polynomial))
             if i in shift:
                 following = shift[i]
                 if following is None:
-                    raise OutOfTime
+                    raise TooLarge
                 plain = plain + slope * variables[following]
             elif i in self.result.states:
                 rate = self.flow[i]
+                self.budget.spend(product_steps(slope, rate.over) + self._sum_steps(total, rate))
                 total = total + Ratio(slope * rate.over, rate.under)
         return self._cleaned((total + Ratio(plain, self.context.constant(1), cancelled=True)).over)
+
+    @staticmethod
+    def _sum_steps(total: Ratio, rate: Ratio) -> float:
+        """Adding a fraction and cancelling; nothing is cancelled where nothing is divided."""
+        if rate.under.is_constant() and total.under.is_constant():
+            return len(total.over) / 5
+        return 2 * (divisor_steps(total.over, rate.under) + product_steps(total.over, rate.under))
 
     def _freed(self, polynomial: Polynomial, links: Sequence[tuple[int, Polynomial]]) -> Polynomial:
         """A multiple of the polynomial's image without the eliminated states, freed of extraneous factors."""
         for x, link in links:
-            self.deadline.check()
             if not polynomial.degrees()[x]:
                 continue
+            self.budget.spend(terms_steps(polynomial) + terms_steps(link))
             if link.degrees()[x] == 1:
                 polynomial = self._substituted(polynomial, x, link)
             else:
                 polynomial = self._true_factor(self._resultant(polynomial, link, x))
             if len(polynomial) > self.size_limit:
-                raise OutOfTime
+                raise TooLarge
             if polynomial.is_zero():
                 break
         return polynomial
@@ -247,24 +265,29 @@ class Eliminator:
         parts = coefficients_in(polynomial, x)
         degree = len(parts) - 1
         if len(leading) ** degree * len(polynomial) > 50 * self.size_limit**2:
-            raise OutOfTime
+            raise TooLarge
         total, power = self.context.constant(0), self.context.constant(1)
         for k in range(degree, -1, -1):  # Horner in -rest/leading, multiplied by leading^degree
+            self.budget.spend(product_steps(total, rest) + product_steps(parts[k], power))
             total = total * (-rest) + parts[k] * power
             power = power * leading
             if len(total) > 10 * self.size_limit:
-                raise OutOfTime
-        for factor in _factors(leading):
+                raise TooLarge
+        return self._without(leading, total)
+
+    def _without(self, divisor: Polynomial, total: Polynomial) -> Polynomial:
+        """Divided by those factors of the divisor that vanish at no generic solution."""
+        self.budget.spend(factor_steps(divisor))
+        for factor in _factors(divisor):
             if value_at(factor, self.point):
+                self.budget.spend(quotient_steps(total, factor))
                 total = divided_out(total, factor)
         return total
 
     def _resultant(self, polynomial: Polynomial, link: Polynomial, x: int) -> Polynomial:
-        total = resultant(polynomial, link, x, self.resultant_limit, self.deadline)
+        total = resultant(polynomial, link, x, self.resultant_limit, self.budget)
         for leading in (coefficients_in(polynomial, x)[-1], coefficients_in(link, x)[-1]):
-            for factor in _factors(leading):
-                if value_at(factor, self.point):
-                    total = divided_out(total, factor)
+            total = self._without(leading, total)
         return total
 
     def _true_factor(self, polynomial: Polynomial) -> Polynomial:
@@ -272,7 +295,7 @@ class Eliminator:
         if polynomial.is_zero():
             return polynomial
         stripped = without_monomial_factor(polynomial)
-        self.deadline.check()
+        self.budget.spend(factor_steps(stripped))
         for factor, _ in stripped.factor()[1]:
             if value_at(factor, self.point) == 0:
                 return factor

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from equifinal.algebra.arithmetic.deadline import Deadline, OutOfTime
+from equifinal.algebra.arithmetic.budget import Budget, TooLarge, divisor_steps, product_steps
 from equifinal.algebra.arithmetic.polynomials import Polynomial, Ratio, Ring, to_ratio
 from equifinal.algebra.arithmetic.residues import residue
 from equifinal.algebra.arithmetic.series import _needed
@@ -30,7 +30,7 @@ def taylor_equations(
     inputs: Mapping[str, np.ndarray],
     target: np.ndarray,
     into: Ring,
-    deadline: Deadline,
+    budget: Budget,
 ) -> tuple[list[Polynomial], list[Polynomial]]:
     """Equations coefficient = its value, as many as are short enough, and denominators, which do not vanish.
 
@@ -39,7 +39,7 @@ def taylor_equations(
     equations: list[Polynomial] = []
     denominators: dict[str, Polynomial] = {}
     try:
-        for k, coefficients in enumerate(_Coefficients(model, free, fixed, inputs, into, deadline)):
+        for k, coefficients in enumerate(_Coefficients(model, free, fixed, inputs, into, budget)):
             if k >= target.shape[1]:
                 break
             for value, goal in zip(coefficients, target[:, k], strict=True):
@@ -48,7 +48,7 @@ def taylor_equations(
                     equations.append(equation)
                 if not value.under.is_constant():
                     denominators[str(value.under)] = value.under
-    except OutOfTime:
+    except TooLarge:
         pass
     return equations, list(denominators.values())
 
@@ -63,9 +63,9 @@ class _Coefficients:
         fixed: Mapping[str, int],
         inputs: Mapping[str, np.ndarray],
         into: Ring,
-        deadline: Deadline,
+        budget: Budget,
     ):
-        self.model, self.inputs, self.into, self.deadline = model, inputs, into, deadline
+        self.model, self.inputs, self.into, self.budget = model, inputs, into, budget
         self.prime = int(into.modulus())
         polynomials = dict(zip(free, into.gens(), strict=True))
         polynomials |= {name: into.constant(value) for name, value in fixed.items()}
@@ -85,10 +85,10 @@ class _Coefficients:
         k = 0
         while True:
             for i in self.steps:
-                self.deadline.check()
+                self.budget.spend(5)
                 value = self._coefficient(self.program.steps[i], series, series[i], k)
                 if max(len(value.over), len(value.under)) > MOST_TERMS:
-                    raise OutOfTime
+                    raise TooLarge
                 series[i].append(value)
             yield [series[i][k] for i in self.outputs]
             inverse = self._number(Fraction(1, k + 1))
@@ -114,15 +114,23 @@ class _Coefficients:
             case "mul":
                 return self._convolution(series[step.left], series[step.right], k, 0)
         rest = series[step.left][k] - self._convolution(own, series[step.right], k, 1)
+        self._announce(rest, series[step.right][0])
         return rest / series[step.right][0]
+
+    def _announce(self, a: Ratio, b: Ratio) -> None:
+        """A product, quotient or sum of two fractions, cancelled."""
+        steps = sum(product_steps(x, y) for x in (a.over, a.under) for y in (b.over, b.under))
+        self.budget.spend(steps + divisor_steps(a.over, b.over) + divisor_steps(a.under, b.under))
 
     def _convolution(self, left: list[Ratio], right: list[Ratio], k: int, first: int) -> Ratio:
         total = self.zero
         for i in range(first, k + 1):
             a, b = left[k - i], right[i]
             if not a.over.is_zero() and not b.over.is_zero():
-                self.deadline.check()
-                total = total + a * b
+                self._announce(a, b)
+                product = a * b
+                self._announce(total, product)
+                total = total + product
                 if len(total.over) > 4 * MOST_TERMS:
-                    raise OutOfTime
+                    raise TooLarge
         return total

@@ -25,7 +25,7 @@ from typing import Any
 
 import flint
 
-from equifinal.algebra.arithmetic.deadline import Deadline
+from equifinal.algebra.arithmetic.budget import Budget, divisor_steps, factor_steps, product_steps
 from equifinal.algebra.arithmetic.functions import polynomial_expression
 from equifinal.algebra.arithmetic.polynomials import Ratio
 from equifinal.algebra.arithmetic.residues import BadPrime, random_prime
@@ -71,7 +71,7 @@ class Triangular:
 
     Raises
     ------
-    NoTriangularForm, OutOfTime
+    NoTriangularForm, TooLarge
     """
 
     LONGEST = 2000  # terms of a polynomial
@@ -82,12 +82,12 @@ class Triangular:
         constants: Mapping[str, Fraction],
         names: Sequence[str],
         unknowns: Sequence[str],
-        deadline: Deadline,
+        budget: Budget,
         *,
         seed: int = 0,
     ):
         self.names = tuple(names)
-        self.deadline = deadline
+        self.budget = budget
         self.labels = (*names, *(combination_name(j) for j in range(len(functions))), BOUND)
         context: Any = flint.fmpz_mpoly_ctx  # flint sees v0, v1, ... because names may be in any script
         self.ring = context.get([f"v{i}" for i in range(len(self.labels))], "degrevlex")
@@ -178,7 +178,7 @@ class Triangular:
         while waiting:
             i = self._next_unknown(polynomials, waiting)
             while True:
-                self.deadline.check()
+                self.budget.spend(10 * sum(map(len, polynomials)))
                 having = [p for p in polynomials if p.degrees()[i]]
                 divisor = min(having, key=lambda p: self._cost(p, i, waiting))
                 if len(having) == 1:
@@ -234,10 +234,11 @@ class Triangular:
         """Pseudo-remainder with respect to one variable, common factors of leading coefficients left out."""
         a, b = self._coefficients(dividend, i), self._coefficients(divisor, i)
         while len(a) >= len(b):
-            self.deadline.check()
+            self.budget.spend(divisor_steps(a[-1], b[-1]))
             common = a[-1].gcd(b[-1])
             left, right = b[-1] / common, a[-1] / common
             shift = len(a) - len(b)
+            self.budget.spend(sum(product_steps(left, p) for p in a) + sum(product_steps(right, p) for p in b))
             a = [left * a[j] - (right * b[j - shift] if j >= shift else 0) for j in range(len(a) - 1)]
             if sum(map(len, a)) > 3 * self.LONGEST:
                 raise NoTriangularForm("the polynomials grew too long")
@@ -251,16 +252,18 @@ class Triangular:
             if polynomial.degrees()[i]:
                 if len(polynomial) * len(p) > 3 * self.LONGEST:
                     raise NoTriangularForm("the polynomials grew too long")
-                self.deadline.check()
+                self.budget.spend(product_steps(polynomial, p) * int(polynomial.degrees()[i]) * int(p.degrees()[i]))
                 polynomial = self._radical(p.resultant(polynomial, f"v{i}"))
         return polynomial
 
     def _discriminant(self, polynomial: Polynomial, i: int) -> Polynomial:
+        self.budget.spend(factor_steps(polynomial) * int(polynomial.degrees()[i]) ** 2)
         return polynomial.discriminant(f"v{i}")
 
     def _radical(self, polynomial: Polynomial) -> Polynomial:
         if len(polynomial) > self.LONGEST:
             raise NoTriangularForm("the polynomials grew too long")
+        self.budget.spend(factor_steps(polynomial))
         factors = [f for f, _ in polynomial.factor()[1]]
         if any(self._vanishes(f) for f in factors):
             factors = [f for f in factors if self._vanishes(f)]
@@ -292,7 +295,7 @@ class Triangular:
         """The irreducible factor that is zero at the solutions."""
         if len(polynomial) > self.LONGEST:
             raise NoTriangularForm("the polynomials grew too long")
-        self.deadline.check()
+        self.budget.spend(factor_steps(polynomial))
         factors = sorted((f for f, _ in polynomial.factor()[1]), key=len)
         for factor in factors:
             if self._vanishes(factor):

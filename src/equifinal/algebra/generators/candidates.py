@@ -17,7 +17,7 @@ from math import gcd, lcm
 
 import flint
 
-from equifinal.algebra.arithmetic.deadline import Deadline, OutOfTime
+from equifinal.algebra.arithmetic.budget import SECOND, Budget, OutOfTime, TooLarge, matrix_steps
 from equifinal.algebra.arithmetic.functions import (
     complexity,
     monomial_expression,
@@ -41,7 +41,7 @@ from equifinal.algebra.generators.monomials import (
 from equifinal.algebra.generators.null_spaces import KernelField, kernel_at, rank_without
 from equifinal.algebra.generators.raw_generators import coefficient_ratios, lie_derivatives
 from equifinal.algebra.generators.selection import Generators, Selection
-from equifinal.language.expression import Expression, Name, Number, names
+from equifinal.language.expression import Expression, Name, Number, names, walk
 from equifinal.language.model import Model
 
 
@@ -80,7 +80,7 @@ class Search:
         fixed = [(n, flint.nmod_poly([v], self.local.prime)) for n, v in self.fibre.fixed.items()]
         return [*zip(self.fibre.free, self.fibre.points.coordinates, strict=True), *fixed]
 
-    def run(self, deadline: Deadline) -> Generators:
+    def run(self, budget: Budget) -> Generators:
         """Functions without initial values first, as many as there can be, then the others."""
         selection = Selection(self.fibre, self.rng, self.constants)
         selection.offer([Name(n) for n in self.single])
@@ -88,26 +88,27 @@ class Search:
         seen: set[Expression] = set()
         try:
             if not complete:
-                attainable = rank_without(self.models, self.local, self.starting, self.rng, deadline)
-                for batch in self._batches_of_rates(deadline):
-                    self._offer(batch, seen, selection)
-                    complete = selection.separate(deadline)
+                attainable = rank_without(self.models, self.local, self.starting, self.rng, budget)
+                for batch in self._batches_of_rates(budget):
+                    self._offer(batch, seen, selection, budget)
+                    complete = selection.separate(budget)
                     if complete or self._rank_of_rates(selection) >= attainable:
                         break
             if not complete:
-                for batch in self._batches(deadline):
-                    self._offer(batch, seen, selection)
-                    complete = selection.separate(deadline)
+                for batch in self._batches(budget):
+                    self._offer(batch, seen, selection, budget)
+                    complete = selection.separate(budget)
                     if complete:
                         break
-        except OutOfTime:
+        except (TooLarge, OutOfTime):
             pass
         count = selection.points.count if selection.points is not None else int(complete)
         return Generators(sorted(selection.kept, key=self._order), selection.rank, count, complete)
 
-    def _offer(self, batch: Sequence[Expression], seen: set[Expression], selection: Selection) -> None:
+    def _offer(self, batch: Sequence[Expression], seen: set[Expression], selection: Selection, budget: Budget) -> None:
         fresh = [c for c in dict.fromkeys(batch) if c not in seen]
         seen.update(fresh)
+        budget.spend(sum(map(self._membership_steps, fresh)))
         selection.offer(sorted((c for c in fresh if self._is_member(c)), key=self._order))
 
     def _rank_of_rates(self, selection: Selection) -> int:
@@ -117,6 +118,9 @@ class Search:
         if not rows:
             return 0
         return flint.nmod_mat(len(rows), len(rows[0]), [v for row in rows for v in row], self.local.prime).rank()
+
+    def _membership_steps(self, expression: Expression) -> float:
+        return (1 + len(self.witnesses)) * 30 * sum(1 for _ in walk(expression))
 
     def _is_member(self, expression: Expression) -> bool:
         return all(is_member(expression, fibre, self.constants) for fibre in (self.fibre, *self.witnesses))
@@ -128,45 +132,45 @@ class Search:
 
     # --- candidates ---
 
-    def _batches(self, deadline: Deadline) -> Iterator[list[Expression]]:
+    def _batches(self, budget: Budget) -> Iterator[list[Expression]]:
         everything = [*self.moving, *self.swapped]
         known = list(self.constants)
-        yield self._monomials(self.moving, self.swapped, deadline)
-        yield self._two_terms(self.moving, self.swapped, self.single, deadline)
-        yield self._polynomials(everything, 1, known, deadline)
-        yield self._polynomials(everything, 2, [], deadline)
-        yield self._polynomials(everything, 2, [*known, *self.single], deadline)
-        yield self._quotients(everything, deadline)
-        yield self._raw(deadline)
-        yield self._polynomials(everything, 3, [], deadline)
+        yield self._monomials(self.moving, self.swapped, budget)
+        yield self._two_terms(self.moving, self.swapped, self.single, budget)
+        yield self._polynomials(everything, 1, known, budget)
+        yield self._polynomials(everything, 2, [], budget)
+        yield self._polynomials(everything, 2, [*known, *self.single], budget)
+        yield self._quotients(everything, budget)
+        yield self._raw(budget)
+        yield self._polynomials(everything, 3, [], budget)
 
-    def _batches_of_rates(self, deadline: Deadline) -> Iterator[list[Expression]]:
+    def _batches_of_rates(self, budget: Budget) -> Iterator[list[Expression]]:
         """Candidates without initial values."""
         moving, swapped = ([n for n in group if n not in self.starting] for group in (self.moving, self.swapped))
         single = [n for n in self.single if n not in self.starting]
         known = list(self.constants)
         rates = [*moving, *swapped]
-        yield self._monomials(moving, swapped, deadline)
-        yield self._two_terms(moving, swapped, single, deadline)
-        yield self._polynomials(rates, 1, known, deadline)
-        yield self._polynomials(rates, 2, [], deadline)
-        yield self._polynomials(rates, 2, [*known, *single], deadline)
-        yield self._polynomials(rates, 3, [], deadline)
-        yield self._quotients(rates, deadline)
-        yield [c for c in self._raw(deadline) if not set(names(c)) & self.starting]
-        yield self._polynomials(rates, 4, [], deadline)
+        yield self._monomials(moving, swapped, budget)
+        yield self._two_terms(moving, swapped, single, budget)
+        yield self._polynomials(rates, 1, known, budget)
+        yield self._polynomials(rates, 2, [], budget)
+        yield self._polynomials(rates, 2, [*known, *single], budget)
+        yield self._polynomials(rates, 3, [], budget)
+        yield self._quotients(rates, budget)
+        yield [c for c in self._raw(budget) if not set(names(c)) & self.starting]
+        yield self._polynomials(rates, 4, [], budget)
 
-    def _monomials(self, moving: Sequence[str], swapped: Sequence[str], deadline: Deadline) -> list[Expression]:
+    def _monomials(self, moving: Sequence[str], swapped: Sequence[str], budget: Budget) -> list[Expression]:
         found: list[dict[str, int]] = []
         rates = [n for n in moving if n not in self.starting]
         starts = [n for n in moving if n in self.starting]
         if moving:
-            self.kernels.at_least(len(moving) + 4, deadline)
+            self.kernels.at_least(len(moving) + 4, budget)
             for group in [rates, *([*rates, s] for s in starts), moving]:
                 found += self._monomial_invariants(group)
         unique = list({tuple(sorted(f.items())): f for f in found}.values())
         if swapped and len(swapped) <= 8:
-            unique += self._with_swapped(unique, swapped)
+            unique += self._with_swapped(unique, swapped, budget)
         return [monomial_expression(f) for f in unique]
 
     def _monomial_invariants(self, group: Sequence[str]) -> list[dict[str, int]]:
@@ -175,7 +179,9 @@ class Search:
         vectors = rational_nullspace(rows, len(columns), self.local.prime)
         return [{n: e for n, e in zip(group, vector, strict=True) if e} for vector in short_lattice_basis(vectors)]
 
-    def _with_swapped(self, invariant: Sequence[dict[str, int]], swapped: Sequence[str]) -> list[dict[str, int]]:
+    def _with_swapped(
+        self, invariant: Sequence[dict[str, int]], swapped: Sequence[str], budget: Budget
+    ) -> list[dict[str, int]]:
         """Monomials that become identifiable only together with coordinates that have several values."""
         found = []
         powers = (-2, -1, 0, 1, 2) if len(swapped) <= 3 else (-1, 0, 1) if len(swapped) <= 5 else (0, 1)
@@ -186,20 +192,26 @@ class Search:
                 if not any(exponents) or sum(map(abs, exponents)) > 3:
                     continue
                 candidate = {**base, **{n: e for n, e in zip(swapped, exponents, strict=True) if e}}
+                budget.spend(self._membership_steps(monomial_expression(candidate)))
                 if self._is_member(monomial_expression(candidate)):
                     found.append(candidate)
         return found
 
     def _two_terms(
-        self, moving: Sequence[str], swapped: Sequence[str], single: Sequence[str], deadline: Deadline
+        self, moving: Sequence[str], swapped: Sequence[str], single: Sequence[str], budget: Budget
     ) -> list[Expression]:
         """Sums m1 + c*m2 of two monomials that have one value on all branches, though neither monomial has.
 
         In GF(p)[z]/mu the parts of m1 and m2 without their constants must be proportional, and the factor is
-        a simple rational.
+        a simple rational. With two branches all are proportional, and some factors look simple: only a second fibre
+        tells.
         """
         if not swapped or self.fibre.degree == 1:
             return []
+        if not self.witnesses:
+            self._more_fibres(1, budget)
+            if not self.other_fibres:
+                return []
         units = [{n: 1} for n in swapped]
         for unit in self._monomial_invariants(moving) if moving else []:
             units += [unit, {n: -e for n, e in unit.items()}]
@@ -209,7 +221,7 @@ class Search:
         p = self.local.prime
         groups: dict[tuple[int, ...], list[tuple[dict[str, int], int]]] = {}
         for exponents in unique:
-            deadline.check()
+            budget.spend(200)
             try:
                 element = values_at_points(
                     monomial_expression(exponents), self.fibre.points, self.fibre.free, self.fibre.fixed
@@ -228,10 +240,14 @@ class Search:
                     factor = rational(-a * pow(b, -1, p) % p, p)
                     if factor is not None and max(abs(factor.numerator), factor.denominator) <= 1000:
                         found.append(sum_expression(first, second, factor))
-        return found[:500]
+        found = found[:500]
+        if self.witnesses:
+            return found
+        budget.spend(sum(map(self._membership_steps, found)))
+        return [f for f in found if is_member(f, self.other_fibres[0], self.constants)]
 
     def _polynomials(
-        self, variables: Sequence[str], degree: int, multipliers: Sequence[str], deadline: Deadline
+        self, variables: Sequence[str], degree: int, multipliers: Sequence[str], budget: Budget
     ) -> list[Expression]:
         n = len(self.names)
         indices = [self.names.index(v) for v in variables]
@@ -244,39 +260,44 @@ class Search:
         if not monomials or len(monomials) > 350:
             return []
         if r:
-            self.kernels.at_least(len(monomials) // r + 4, deadline)
+            self.kernels.at_least(len(monomials) // r + 4, budget)
+        budget.spend(self._invariants_steps(len(monomials)))
         found = invariants(monomials, self.kernels)
         if not found:
             return []
         if self.fibre.degree > 1:
-            found = self._constant(found, deadline)
+            found = self._constant(found, budget)
         short = sorted((terms for terms in found if len(terms) <= 12), key=len)
         return [polynomial_expression(self.names, terms) for terms in _shortened(short)]
 
-    def _quotients(self, variables: Sequence[str], deadline: Deadline) -> list[Expression]:
+    def _invariants_steps(self, monomials: int) -> float:
+        rows = len(self.kernels.points) * len(self.local.kernel)
+        return 2 * (len(self.kernels.points) + rows) * monomials + matrix_steps(rows, monomials)
+
+    def _quotients(self, variables: Sequence[str], budget: Budget) -> list[Expression]:
         """Short numerators over the denominators that long generators have."""
         r = len(self.local.kernel)
         indices = [self.names.index(v) for v in variables]
         found: list[Expression] = []
-        raw = self._raw(deadline)
-        limit = deadline.part(min(8.0, deadline.remaining() / 4))
-        with suppress(OutOfTime):
+        raw = self._raw(budget)
+        limit = budget.part(min(8 * SECOND, budget.left / 4))
+        with suppress(TooLarge):
             for under in denominators(raw, self.names, set(variables)):
                 degree = min(max(map(sum, under)) + 1, 3)
                 monomials = [m for d in range(degree + 1) for m in monomials_of(indices, d, len(self.names))]
                 if r == 0 or len(monomials) > 250:
                     continue
                 self.kernels.at_least(len(monomials) // r + 4, limit)
+                limit.spend(self._invariants_steps(len(monomials)))
                 over = [t for t in invariants(monomials, self.kernels, under) if not _proportional(t, under)]
                 if over and self.fibre.degree > 1:
                     over = self._constant(over, limit, under)
                 bottom = polynomial_expression(self.names, {m: Fraction(c) for m, c in under.items()})
                 short = sorted((terms for terms in over if len(terms) <= 12), key=len)
                 found += [quotient_expression(polynomial_expression(self.names, t), bottom) for t in _shortened(short)]
-                limit.check()
         return found
 
-    def _constant(self, polynomials: list, deadline: Deadline, under: Mapping | None = None) -> list:
+    def _constant(self, polynomials: list, budget: Budget, under: Mapping | None = None) -> list:
         """The combinations of invariant polynomials that have one value only on whole fibres, branches
         included.
 
@@ -292,19 +313,21 @@ class Search:
         bits = self.local.prime.bit_length() - 1
         needed = (8 * len(polynomials)) // (bits * (self.fibre.degree - 1)) + 1
         missing = needed + 1 - len(self.other_fibres)
-        if missing * self.fibre.seconds > min(10.0, deadline.remaining() / 4):
-            return polynomials  # too slow; some may be constant by themselves
-        self._more_fibres(needed + 1, deadline)
+        if missing * self.fibre.steps > min(10 * SECOND, budget.left / 4):
+            return polynomials  # too much; some may be constant by themselves
+        self._more_fibres(needed + 1, budget)
         if len(self.other_fibres) < needed:
             return polynomials
         rows = []
         expressions = [expression(terms) for terms in polynomials]
         for fibre in [self.fibre, *self.other_fibres[:needed]]:
             columns = []
+            budget.spend(60 * len(expressions))
             for candidate in expressions:
                 element = values_at_points(candidate, fibre.points, fibre.free, fibre.fixed, self.constants)
                 columns.append([int(element[k]) for k in range(1, fibre.points.count)])
             rows += [list(row) for row in zip(*columns, strict=True)]
+        budget.spend(len(polynomials) ** 3)
         found = []
         for vector in short_solutions(rows, len(polynomials), self.local.prime):
             total: dict = {}
@@ -317,11 +340,11 @@ class Search:
                 found.append(terms)
         return found
 
-    def _more_fibres(self, count: int, deadline: Deadline) -> None:
+    def _more_fibres(self, count: int, budget: Budget) -> None:
         """Slices of fibres through other points modulo the same prime, the same coordinates fixed."""
-        limit = deadline.part(min(6.0, deadline.remaining() / 4))
+        limit = budget.part(min(6 * SECOND, budget.left / 4))
         while self.more_fibres and len(self.other_fibres) < count:
-            self.more_fibres = limit.remaining() > 0
+            self.more_fibres = limit.left > 0
             point = {n: self.rng.randrange(1, self.local.prime) for n in self.local.names} | self.fibre.fixed
             local = replace(self.local, point=point)
             try:
@@ -336,19 +359,19 @@ class Search:
                     limit,
                     self.fibre.eliminations,
                 )
-            except (OutOfTime, NotFinite, BadPrime):
+            except (TooLarge, NotFinite, BadPrime):
                 self.more_fibres = False
                 return
             if fibre.degree == self.fibre.degree:
                 self.other_fibres.append(fibre)
 
-    def _raw(self, deadline: Deadline) -> list[Expression]:
+    def _raw(self, budget: Budget) -> list[Expression]:
         if self.raw is not None:
             return self.raw
         self.raw = found = []
         for i, model in enumerate(self.models):
-            limit = deadline.part(min(10.0, deadline.remaining() / 2))
-            with suppress(OutOfTime, BadPrime):
+            limit = budget.part(min(10 * SECOND, budget.left / 2))
+            with suppress(TooLarge, BadPrime):
                 found += coefficient_ratios(model, i, self.local, self.rng, limit)
             found += lie_derivatives(model, self.local, limit)
         return found

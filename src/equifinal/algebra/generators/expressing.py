@@ -17,7 +17,7 @@ from typing import Any
 import flint
 import numpy as np
 
-from equifinal.algebra.arithmetic.deadline import Deadline
+from equifinal.algebra.arithmetic.budget import Budget
 from equifinal.algebra.arithmetic.functions import monomial_expression, polynomial_expression, values_and_gradients
 from equifinal.algebra.arithmetic.residues import BadPrime, random_prime, rational, residue
 from equifinal.algebra.elimination.quotient import is_single_valued
@@ -46,7 +46,7 @@ def express(
     generators: Sequence[Expression],
     names: Sequence[str],
     constants: Constants,
-    deadline: Deadline,
+    budget: Budget,
     *,
     with_formula: bool = True,
 ) -> Expressed:
@@ -64,7 +64,7 @@ def express(
         return Expressed("not")
     free_to_fix = _complement(reduced, rank, columns)
     fixed = {names[i]: point[names[i]] for i in free_to_fix}
-    free, points = level_set(generators, constants, point, fixed, prime, rng, deadline)
+    free, points = level_set(generators, constants, point, fixed, prime, rng, budget)
     if not is_single_valued(values_at_points(function, points, free, fixed, constants), points.modulus):
         return Expressed("locally")
     formula = _formula(function, generators, names, constants, rng) if with_formula and generators else None
@@ -168,16 +168,16 @@ def _checked(
     return None if factor is None else Product((Number(factor), candidate))
 
 
-def belongs(function: Expression, generators: Sequence[Expression], names: Sequence[str], deadline: Deadline) -> bool:
+def belongs(function: Expression, generators: Sequence[Expression], names: Sequence[str], budget: Budget) -> bool:
     """Whether a function is a rational function of the generators."""
-    return express(function, generators, names, {}, deadline, with_formula=False).identifiable
+    return express(function, generators, names, {}, budget, with_formula=False).identifiable
 
 
 def same_field(
-    left: Sequence[Expression], right: Sequence[Expression], names: Sequence[str], deadline: Deadline
+    left: Sequence[Expression], right: Sequence[Expression], names: Sequence[str], budget: Budget
 ) -> tuple[list[Expression], list[Expression]]:
     """Functions of each side that the other side does not generate; two empty lists for equal fields."""
     return (
-        [f for f in left if not belongs(f, right, names, deadline)],
-        [f for f in right if not belongs(f, left, names, deadline)],
+        [f for f in left if not belongs(f, right, names, budget)],
+        [f for f in right if not belongs(f, left, names, budget)],
     )

@@ -9,7 +9,7 @@ from itertools import combinations, islice
 import flint
 import numpy as np
 
-from equifinal.algebra.arithmetic.deadline import Deadline, OutOfTime
+from equifinal.algebra.arithmetic.budget import Budget, TooLarge
 from equifinal.algebra.arithmetic.functions import values_and_gradients
 from equifinal.algebra.arithmetic.residues import BadPrime, random_prime
 from equifinal.algebra.elimination.quotient import NotFinite
@@ -61,17 +61,17 @@ class Levels:
                 free.remove(self.names[k])
         return tuple(free)
 
-    def count(self, free: Sequence[str], deadline: Deadline, chosen: Sequence[int] | None = None) -> int:
+    def count(self, free: Sequence[str], budget: Budget, chosen: Sequence[int] | None = None) -> int:
         """Count the (complex) points of a level set when these coordinates are fixed; 0 if that is not known."""
         functions = [self.functions[j] for j in chosen] if chosen is not None else self.functions
         fixed = {n: self.point[n] for n in free}
         try:
-            _, points = level_set(functions, self.constants, self.point, fixed, self.prime, self.rng, deadline)
-        except (OutOfTime, NotFinite, BadPrime):
+            _, points = level_set(functions, self.constants, self.point, fixed, self.prime, self.rng, budget)
+        except (TooLarge, NotFinite, BadPrime):
             return 0
         return points.count
 
-    def independent(self, deadline: Deadline) -> tuple[list[tuple[int, ...]], bool]:
+    def independent(self, budget: Budget) -> tuple[list[tuple[int, ...]], bool]:
         """Choices of as many functions as the rank that tell apart the most, and whether they tell apart all.
 
         Where they do not, the functions left out distinguish points that the chosen ones do not.
@@ -82,8 +82,8 @@ class Levels:
         columns = range(len(self.names))
         sets = (s for s in combinations(everything, self.rank) if self._rank(s, columns) == self.rank)
         free = self.some_free()
-        least = self.count(free, deadline)
-        counted = [(self.count(free, deadline, s), s) for s in islice(sets, TRIED)]
+        least = self.count(free, budget)
+        counted = [(self.count(free, budget, s), s) for s in islice(sets, TRIED)]
         known = [c for c, _ in counted if c > 0]
         if not known:
             return [s for _, s in counted], False

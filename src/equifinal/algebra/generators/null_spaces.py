@@ -10,7 +10,7 @@ from typing import Any
 import flint
 import numpy as np
 
-from equifinal.algebra.arithmetic.deadline import Deadline, OutOfTime
+from equifinal.algebra.arithmetic.budget import Budget, TooLarge, matrix_steps
 from equifinal.algebra.arithmetic.local_rank import LocalAnalysis, _kernel, lengthen
 from equifinal.algebra.arithmetic.residues import BadPrime
 from equifinal.algebra.arithmetic.series import OutputSeries
@@ -39,22 +39,21 @@ class KernelField:
         self.kernels: list[list[list[int]]] = []
         self.failures = 0
 
-    def at_least(self, count: int, deadline: Deadline) -> None:
+    def at_least(self, count: int, budget: Budget) -> None:
         while len(self.points) < count:
-            deadline.check()
-            self._add(min(BATCH, max(count - len(self.points), 4)), deadline)
+            self._add(min(BATCH, max(count - len(self.points), 4)), budget)
 
-    def _add(self, batch: int, deadline: Deadline) -> None:
+    def _add(self, batch: int, budget: Budget) -> None:
         prime = self.local.prime
         points = np.array([[self.rng.randrange(1, prime) for _ in self.names] for _ in range(batch)], dtype=np.int64)
         try:
-            kernels = _kernels(self.models, self.local, self.names, points, self.rng, deadline)
+            kernels = _kernels(self.models, self.local, self.names, points, self.rng, budget)
         except BadPrime:
             kernels = [None]
         if all(kernel is None for kernel in kernels):
             self.failures += 1
             if self.failures > 3:
-                raise OutOfTime  # constants are special, or the model is undefined at most points
+                raise TooLarge  # constants are special, or the model is undefined at most points
             return
         for point, kernel in zip(points, kernels, strict=True):
             if kernel is not None:
@@ -76,7 +75,7 @@ def _kernels(
     names: Sequence[str],
     points: np.ndarray,
     rng: random.Random,
-    deadline: Deadline,
+    budget: Budget,
 ) -> list[list[list[int]] | None]:
     """Kernels at a batch of points; None where the rank is less than generic."""
     n = len(local.names)
@@ -85,10 +84,11 @@ def _kernels(
     for model, signals in zip(models, local.inputs, strict=True):
         lengthen(signals, order, local.prime, rng)
         run = OutputSeries(model, names, points, signals, local.prime)
-        run.extend(order, deadline)
+        run.extend(order, budget)
         blocks.append(run.output_jacobian()[:, :, :n])
     found: list[list[list[int]] | None] = []
     for jacobian in np.concatenate(blocks, axis=1):
+        budget.spend(100 + matrix_steps(*jacobian.shape))
         matrix = flint.nmod_mat(len(jacobian), n, [int(v) for v in jacobian.ravel()], local.prime)
         reduced, rank = matrix.rref()
         found.append(_kernel(reduced, rank, n, local.prime) if rank == local.rank else None)
@@ -100,15 +100,15 @@ def kernel_at(
     local: LocalAnalysis,
     point: dict[str, int],
     rng: random.Random,
-    deadline: Deadline,
+    budget: Budget,
 ) -> Any:
     """The kernel at one point, or None if the point is special."""
     array = np.array([[point[name] for name in local.names]], dtype=np.int64).reshape(1, len(local.names))
-    return _kernels(models, local, local.names, array, rng, deadline)[0]
+    return _kernels(models, local, local.names, array, rng, budget)[0]
 
 
 def rank_without(
-    models: Sequence[Model], local: LocalAnalysis, excluded: set[str], rng: random.Random, deadline: Deadline
+    models: Sequence[Model], local: LocalAnalysis, excluded: set[str], rng: random.Random, budget: Budget
 ) -> int:
     """Bound the number of independent identifiable functions that do not contain the excluded coordinates.
 
@@ -123,7 +123,7 @@ def rank_without(
         dtype=np.int64,
     )
     try:
-        kernels = [k for k in _kernels(models, local, local.names, points, rng, deadline) if k]
+        kernels = [k for k in _kernels(models, local, local.names, points, rng, budget) if k]
     except BadPrime:
         return len(columns)
     rows = [[row[i] for i in columns] for kernel in kernels for row in kernel]

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
-from equifinal.algebra.arithmetic.deadline import Deadline, OutOfTime
+from equifinal.algebra.arithmetic.budget import Budget, TooLarge, divisor_steps
 from equifinal.algebra.arithmetic.functions import polynomial_expression, quotient_expression
 from equifinal.algebra.arithmetic.local_rank import LocalAnalysis, lengthen
 from equifinal.algebra.arithmetic.polynomials import Polynomial, Ratio, grouped, ring, to_ratio
@@ -59,17 +59,17 @@ def ratio_expression(over: Polynomial, under: Polynomial, names: Sequence[str], 
 
 
 def coefficient_ratios(
-    model: Model, index: int, local: LocalAnalysis, rng: random.Random, deadline: Deadline
+    model: Model, index: int, local: LocalAnalysis, rng: random.Random, budget: Budget
 ) -> list[Expression]:
     """Ratios of coefficients of the input-output equations; candidates only, to be tested for membership."""
     signals = local.inputs[index]
     lengthen(signals, len(model.states) + 4, local.prime, rng)
-    generic = generic_solution(model, local, rng, signals)
+    generic = generic_solution(model, local, rng, signals, budget)
     used = {n for e in (*model.rhs, *model.observed) for n in names_of(e)}
     free = [n for n in local.names if n in used]
     rest = {n: local.point[n] for n in local.names if n not in used}
     result = best_elimination(
-        lambda order: Eliminator(model, free, rest, local.prime, generic, deadline, order=order), rng
+        lambda order: Eliminator(model, free, rest, local.prime, generic, budget, order=order), rng
     )
     context = ring(free, local.prime)
     found: list[Expression] = []
@@ -79,7 +79,7 @@ def coefficient_ratios(
         for i, c in enumerate(groups[1:], start=1):
             best: Ratio | None = None
             for divisor in groups[: min(i, PARTNERS)]:
-                deadline.check()
+                budget.spend(divisor_steps(c, divisor))
                 ratio = Ratio(c, divisor)
                 if best is None or len(ratio.over) + len(ratio.under) < len(best.over) + len(best.under):
                     best = ratio
@@ -92,7 +92,7 @@ def coefficient_ratios(
     return found
 
 
-def lie_derivatives(model: Model, local: LocalAnalysis, deadline: Deadline) -> list[Expression]:
+def lie_derivatives(model: Model, local: LocalAnalysis, budget: Budget) -> list[Expression]:
     """The first derivatives of the outputs at time 0 in terms of theta, for models without inputs."""
     if model.inputs:
         return []
@@ -110,16 +110,16 @@ def lie_derivatives(model: Model, local: LocalAnalysis, deadline: Deadline) -> l
         for h in model.observed:
             current = to_ratio(h, values, model.constants, context)
             for _ in range(len(model.states) + 1):
-                deadline.check()
                 if max(len(current.over), len(current.under)) > 400:
                     break
+                budget.spend(4 * len(names) * divisor_steps(current.over, current.under))
                 put = _put(current.over, images, start_context) / _put(current.under, images, start_context)
                 if not put.over.is_zero():
                     expression = ratio_expression(put.over, put.under, local.names, local.prime)
                     if expression is not None:
                         found.append(expression)
                 current = _lie(current, flow, context)
-    except (BadPrime, OutOfTime):
+    except (BadPrime, TooLarge):
         pass
     return found
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 import flint
 
-from equifinal.algebra.arithmetic.deadline import Deadline, OutOfTime
+from equifinal.algebra.arithmetic.budget import Budget, TooLarge
 from equifinal.algebra.arithmetic.polynomials import ring, to_ratio
 from equifinal.algebra.arithmetic.residues import BadPrime
 from equifinal.algebra.elimination.fibre_points import FibreSlice
@@ -43,7 +43,7 @@ def level_set(
     fixed: Mapping[str, int],
     prime: int,
     rng: random.Random,
-    deadline: Deadline,
+    budget: Budget,
 ) -> tuple[list[str], Points]:
     """All points at which the functions have the values they have at `point`, with the coordinates `fixed` as
     given.
@@ -68,7 +68,7 @@ def level_set(
         target = to_ratio(function, own, constants, context)
         equations.append(ratio.over * target.under - ratio.under * target.over)
         nonzero.append(ratio.under)
-    points = System(free, equations, nonzero, prime).solve(rng, deadline)
+    points = System(free, equations, nonzero, prime).solve(rng, budget)
     for under in nonzero:  # a point at which a function is 0/0 is none of its level set
         if not under.is_constant():
             points = points.restricted(points.modulus // points.modulus.gcd(points.value(under)))
@@ -106,7 +106,7 @@ class Selection:
             else:
                 self.pool.append(candidate)
 
-    def separate(self, deadline: Deadline) -> bool:
+    def separate(self, budget: Budget) -> bool:
         """Once the rank is complete: add waiting members until no more points are left than the fibre has."""
         if self.rank < self.fibre.local.rank:
             return False
@@ -115,9 +115,9 @@ class Selection:
                 local = self.fibre.local
                 point = {n: local.point[n] for n in local.names}
                 _, self.points = level_set(
-                    self.kept, self.constants, point, self.fibre.fixed, local.prime, self.rng, deadline
+                    self.kept, self.constants, point, self.fibre.fixed, local.prime, self.rng, budget
                 )
-            except (NotFinite, OutOfTime):
+            except (NotFinite, TooLarge):
                 return False
         while self.pool and self.points.count > self.fibre.degree:
             candidate = self.pool.pop(0)

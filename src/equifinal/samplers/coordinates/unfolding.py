@@ -38,7 +38,6 @@ from equifinal.samplers.proposals.mixture import Mixture
 Array = NDArray[np.float64]
 
 TOGETHER = 3  # combinations that are looked at together, to find some that depend on as many parameters
-TIME_LIMIT = 5.0  # seconds, for charts
 
 
 class Images(NamedTuple):
@@ -76,7 +75,7 @@ class Unfolding:
 
     @property
     def replaced(self) -> NDArray[np.bool_]:
-        """Which combinations x has parameters for: the search is timed, and x must mean the same everywhere."""
+        """Which combinations x has parameters for: x must mean the same wherever a run is continued."""
         return np.isin(np.arange(self.finer.rank), self.columns)
 
     @property
@@ -174,7 +173,7 @@ def _block(fibre: Fibre) -> tuple[Fibre, Fibre, NDArray[np.int64]] | None:
         replaced[j] = Name(name)
     try:
         block = _fibre_of(fibre, [functions[j] for j in columns], parameters)
-        finer = Fibre(replaced, fibre.priors, constants=fibre.constants, time_limit=TIME_LIMIT)
+        finer = Fibre(replaced, fibre.priors, constants=fibre.constants)
     except IdentifiabilityError:
         return None
     kept = finer.combinations.independent == tuple(replaced) and not finer.combinations.labels
@@ -208,7 +207,7 @@ def _degree(fibre: Fibre, own: set[str]) -> int:
 
 def _fibre_of(fibre: Fibre, functions: list[Expression], parameters: list[str]) -> Fibre:
     priors = {name: fibre.priors[name] for name in parameters}
-    return Fibre(functions, priors, constants=fibre.constants, time_limit=TIME_LIMIT)
+    return Fibre(functions, priors, constants=fibre.constants)
 
 
 def _used(fibre: Fibre, function: Expression) -> set[str]:

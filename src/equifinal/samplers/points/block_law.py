@@ -61,7 +61,6 @@ class BlockLaw:
                 {fibre.names[k]: fibre.priors[fibre.names[k]] for k in block.parameters},
                 constants={n: v for n, v in fibre.constants.items() if n not in fibre.names},
                 partition=[fibre.names[k] for k in own],
-                time_limit=fibre.time_limit,
             )
             order = [int(k) for k in part.chart.free]
             at = [free.index(block.parameters[k]) for k in order]
