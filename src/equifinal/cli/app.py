@@ -132,22 +132,22 @@ def analyse(
 
     loaded = load_problem(problem)
     models = [e.model for e in loaded.experiments]
-    found = analyse_models(models, time_limit=time_limit, effort=effort, seed=seed)
+    analysis = analyse_models(models, time_limit=time_limit, effort=effort, seed=seed)
     if quantity:
         advice = advise_on(models, quantity, time_limit=time_limit, effort=effort, seed=seed)
-        found = replace(found, advice=tuple(advice))
+        analysis = replace(analysis, advice=tuple(advice))
     if as_json:
         from equifinal.words.identifiability import identifiability_json
 
-        _print_json(identifiability_json(found))
+        _print_json(identifiability_json(analysis))
     else:
-        _show_analysis(loaded.name, found)
+        _show_analysis(loaded.name, analysis)
 
 
-def _show_analysis(name: str, found: Any) -> None:
+def _show_analysis(name: str, analysis: Any) -> None:
     from equifinal.words.identifiability import identifiability_page
 
-    console().print(identifiability_page(name, found))
+    console().print(identifiability_page(name, analysis))
 
 
 @app.command()
@@ -199,7 +199,7 @@ def fit(
         overwrite=overwrite,
         processes=processes,
         progress=show,
-        announce=(lambda found: _show_analysis(loaded.name, found)) if analysis and not as_json else None,
+        announce=(lambda known: _show_analysis(loaded.name, known)) if analysis and not as_json else None,
         analysis=analysis or report,
     )
     if report:
@@ -327,7 +327,7 @@ def equivalents(
         style.check_path(figure)
     require_priors(loaded)
     values, assumed = read_values(loaded, at or [])
-    found = same_output.equivalents(
+    result = same_output.equivalents(
         loaded,
         values,
         number,
@@ -340,13 +340,13 @@ def equivalents(
     if assumed:
         print("at their prior's median: " + ", ".join(f"{k} = {v:.6g}" for k, v in assumed.items()), file=sys.stderr)
     if as_json:
-        _print_json(found.to_json())
+        _print_json(result.to_json())
     else:
-        console().print(equivalents_page(found))
+        console().print(equivalents_page(result))
     if not no_plot:
         from equifinal.plots.equivalents import plot_equivalents
 
-        style.save(plot_equivalents(found), figure)
+        style.save(plot_equivalents(result), figure)
         print(f"wrote {figure}", file=sys.stderr)
 
 

@@ -143,25 +143,27 @@ def compare(
     from equifinal.cli.arguments import read_names
     from equifinal.report.compare_page import write_comparison
     from equifinal.report.fit import with_report
-    from equifinal.studies import comparison
+    from equifinal.studies.comparison import compare as compare_samplers
+    from equifinal.studies.comparison import require_several
     from equifinal.studies.folder import REPORT
     from equifinal.words.comparison import comparison_json, comparison_lines
 
     asked = read_names(samplers)
-    comparison.require_several(asked)  # a mistake is better found before anything is read
+    require_several(asked)  # a mistake is better found before anything is read
     loaded = load_problem(problem)
     folder = out or Path(f"{loaded.name}-compare")
     settings: dict[str, Any] = {"draws": draws, "warmup": warmup, "chains": chains, "seed": seed}
     show = not quiet and not as_json
-    found = comparison.compare(loaded, asked, settings, folder, overwrite=overwrite, progress=show)
-    found = replace(found, fits={name: with_report(done, progress=show) for name, done in found.fits.items()})
-    page = write_comparison(found, folder / REPORT)
+    comparison = compare_samplers(loaded, asked, settings, folder, overwrite=overwrite, progress=show)
+    fits = {name: with_report(done, progress=show) for name, done in comparison.fits.items()}
+    comparison = replace(comparison, fits=fits)
+    page = write_comparison(comparison, folder / REPORT)
     if as_json:
-        print_json(comparison_json(found) | {"report": str(page)})
+        print_json(comparison_json(comparison) | {"report": str(page)})
         return
-    print("\n".join(comparison_lines(found)))
+    print("\n".join(comparison_lines(comparison)))
     print(f"report: {page}")
-    if any(done.interrupted for done in found.fits.values()):
+    if any(done.interrupted for done in fits.values()):
         raise typer.Exit(130)
 
 

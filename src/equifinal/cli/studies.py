@@ -59,7 +59,7 @@ def calibrate(
 
     options = {**({} if aux is None else {"aux": aux}), **({"swap": True} if swap else {})}
     loaded = load_problem(problem)
-    found, written = calibration_files.calibrate_to(
+    calibration, written = calibration_files.calibrate_to(
         out or Path(f"{loaded.name}-calibration"),
         loaded,
         replicates=replicates,
@@ -75,9 +75,9 @@ def calibrate(
         progress=not quiet and not as_json,
     )
     if as_json:
-        print_json(calibration_json(found))
+        print_json(calibration_json(calibration))
     else:
-        console().print(calibration_page(found))
+        console().print(calibration_page(calibration))
     for path in written:
         print(f"wrote {path}", file=sys.stderr)
 

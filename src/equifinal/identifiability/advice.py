@@ -88,15 +88,15 @@ def _to_know(
         assert fibre is not None
         values = dict(zip(fibre.free, fibre.points.coordinates, strict=True))
         for size in (1, 2, 3):  # the smallest sets only
-            found = False
+            enough = False
             for subset in islice(combinations(values, size), 300):
                 left = fibre.points.modulus
                 for name in subset:
                     left = left.gcd(values[name] - local.point[name])
                 if left.degree() == 1:
-                    found = True
+                    enough = True
                     yield Advice("know", subset, "globally")
-            if found:
+            if enough:
                 return
         return
     columns = [i for i in range(len(local.names)) if any(row[i] for row in local.kernel)]

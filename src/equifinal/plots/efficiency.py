@@ -26,12 +26,12 @@ def plot_efficiency(runs: Mapping[str, InferenceData]) -> Any:
 
     if not runs:
         raise DataError("there are no runs to compare")
-    found = {name: efficiency(data) for name, data in runs.items()}
+    measured = {name: efficiency(data) for name, data in runs.items()}
     with styled():
-        figure = Figure(figsize=(2 * COLUMN, 0.75 + 0.36 * len(found)), layout="constrained")
+        figure = Figure(figsize=(2 * COLUMN, 0.75 + 0.36 * len(measured)), layout="constrained")
         for k, (title, key) in enumerate((("per ODE solve", "per_solve"), ("per second", "per_second"))):
             axes = figure.add_subplot(1, 2, k + 1)
-            _bars(axes, {name: (getattr(e, key), e.trusted) for name, e in found.items()})
+            _bars(axes, {name: (getattr(e, key), e.trusted) for name, e in measured.items()})
             axes.set_title(f"effective draws {title}", fontsize=9)
             axes.set_xlabel("logarithmic scale", fontsize=7.5, color=MUTED)
             if k:

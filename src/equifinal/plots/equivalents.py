@@ -10,7 +10,7 @@ from equifinal.plots.style import FAINT, INK, MUTED, colours, short, shortened, 
 from equifinal.prediction.equivalents import Equivalents
 
 
-def plot_equivalents(found: Equivalents) -> Any:
+def plot_equivalents(equivalents: Equivalents) -> Any:
     """The outputs of all vectors over each other, and where in its prior each parameter is.
 
     Returns
@@ -19,8 +19,8 @@ def plot_equivalents(found: Equivalents) -> Any:
     """
     from matplotlib.figure import Figure
 
-    shown = [k for k, moves in enumerate(found.moving) if moves] or list(range(len(found.fibre.names)))
-    panels = list(found.differences)
+    shown = [k for k, moves in enumerate(equivalents.moving) if moves] or list(range(len(equivalents.fibre.names)))
+    panels = list(equivalents.differences)
     columns = 1 if len(panels) <= 3 else 2 if len(panels) <= 8 else 3
     rows = -(-len(panels) // columns)
     below = len(panels) > 1  # the parameters go under several panels, beside a single one
@@ -36,23 +36,25 @@ def plot_equivalents(found: Equivalents) -> Any:
             grid = figure.add_gridspec(1, 2, width_ratios=[1, 1.05])
             places, rest = [grid[0, 0]], grid[0, 1]
         for place, (experiment, output) in zip(places, panels, strict=True):
-            _outputs(figure.add_subplot(place), found, experiment, output)
-        _parameters(figure.add_subplot(rest), found, shown)
-        n = len(found.theta)
+            _outputs(figure.add_subplot(place), equivalents, experiment, output)
+        _parameters(figure.add_subplot(rest), equivalents, shown)
+        n = len(equivalents.theta)
         title = f"{n} parameter vectors, one output" if n > 1 else "One parameter vector"
-        figure.suptitle(title if found.agree else "Outputs differ: not equivalent", x=0.01, ha="left", fontsize=11)
+        figure.suptitle(
+            title if equivalents.agree else "Outputs differ: not equivalent", x=0.01, ha="left", fontsize=11
+        )
     return figure
 
 
-def _outputs(axes: Any, found: Equivalents, experiment: str, output: str) -> None:
-    at = next(i for i, t in enumerate(found.trajectories[0]) if t.experiment == experiment)
-    n = len(found.theta)
+def _outputs(axes: Any, equivalents: Equivalents, experiment: str, output: str) -> None:
+    at = next(i for i, t in enumerate(equivalents.trajectories[0]) if t.experiment == experiment)
+    n = len(equivalents.theta)
     palette = colours(n)
     for k in reversed(range(n)):  # the widest lies lowest
-        curve = found.trajectories[k][at]
+        curve = equivalents.trajectories[k][at]
         width = 1.0 + 4.0 * k / max(n - 1, 1)
         axes.plot(curve.times, curve.outputs[output], color=palette[k], lw=width, solid_capstyle="butt")
-    for entry in found.problem.experiments[at].observations:
+    for entry in equivalents.problem.experiments[at].observations:
         if entry.output == output and not entry.increment and entry.values.size:
             axes.plot(entry.times, entry.values, "o", color=INK, ms=3.5, mec="white", mew=0.5, zorder=9, label="data")
             axes.legend(loc="best", handletextpad=0.2)
@@ -61,22 +63,22 @@ def _outputs(axes: Any, found: Equivalents, experiment: str, output: str) -> Non
         axes.set_title(shortened(experiment, 40))
 
 
-def _parameters(axes: Any, found: Equivalents, shown: list[int]) -> None:
-    priors = list(found.fibre.priors.values())
+def _parameters(axes: Any, equivalents: Equivalents, shown: list[int]) -> None:
+    priors = list(equivalents.fibre.priors.values())
     height = np.arange(len(shown))[::-1]
     axes.hlines(height, 0, 1, color=FAINT, lw=4, zorder=1)
-    palette = colours(len(found.theta))
-    for k, theta in reversed(list(enumerate(found.theta))):
+    palette = colours(len(equivalents.theta))
+    for k, theta in reversed(list(enumerate(equivalents.theta))):
         position = [float(priors[j].cdf(theta[j])) for j in shown]
         axes.plot(position, height, "-", color=palette[k], lw=0.8, alpha=0.6, zorder=2)
         size, edge = (6.5, INK) if k == 0 else (5, "white")
         axes.plot(position, height, "o", color=palette[k], ms=size, mec=edge, mew=0.7, zorder=3 + (k == 0))
     for y, j in zip(height, shown, strict=True):
-        low, high = found.theta[:, j].min(), found.theta[:, j].max()
-        text = f"{short(low)} to {short(high)}" if found.moving[j] else short(low)
+        low, high = equivalents.theta[:, j].min(), equivalents.theta[:, j].max()
+        text = f"{short(low)} to {short(high)}" if equivalents.moving[j] else short(low)
         axes.text(1.04, y, text, va="center", ha="left", fontsize=8, color=MUTED)
-    axes.set_yticks(height, [shortened(found.fibre.names[j]) for j in shown])
+    axes.set_yticks(height, [shortened(equivalents.fibre.names[j]) for j in shown])
     axes.set(xlim=(-0.02, 1.02), ylim=(-0.6, len(shown) - 0.4), xlabel="quantile in the prior (ringed: as given)")
-    axes.set_title("what changes" if found.moving.any() else "nothing else found")
+    axes.set_title("what changes" if equivalents.moving.any() else "no other was found")
     axes.spines["left"].set_visible(False)
     axes.tick_params(axis="y", length=0)

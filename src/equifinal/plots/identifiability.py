@@ -28,20 +28,20 @@ def plot_identifiability(data: InferenceData) -> Any:
     return draw_identifiability(identifiability_of(data), problem_of(data).quantities)
 
 
-def draw_identifiability(found: Identifiability, expressions: Mapping[str, Expression]) -> Any:
+def draw_identifiability(analysis: Identifiability, expressions: Mapping[str, Expression]) -> Any:
     """The same from an analysis, and the quantities of interest as functions of the parameters."""
     from matplotlib.figure import Figure
 
-    left = [*found.parameters.items()]
-    quantities = [*found.quantities.items()]
+    left = [*analysis.parameters.items()]
+    quantities = [*analysis.quantities.items()]
     gap = 0.6 if quantities else 0.0
     height = len(left) + len(quantities) + gap
     rows = {name: float(k) for k, (name, _) in enumerate(left)}
     rows |= {name: len(left) + gap + k for k, (name, _) in enumerate(quantities)}
-    total = max(height, float(len(found.combinations)))
+    total = max(height, float(len(analysis.combinations)))
     shift = 0.5 * (total - height)
     rows = {name: y + shift for name, y in rows.items()}
-    order = sorted(found.combinations, key=lambda c: _centre(c, rows, found))
+    order = sorted(analysis.combinations, key=lambda c: _centre(c, rows, analysis))
     start = 0.5 * (total - len(order))
     places = {to_text(c): start + k for k, c in enumerate(order)}
     with styled():
@@ -49,10 +49,10 @@ def draw_identifiability(found: Identifiability, expressions: Mapping[str, Expre
         axes = figure.add_subplot()
         for combination in order:
             for name in names(combination):
-                if name in found.parameters:
+                if name in analysis.parameters:
                     _line(axes, rows[name], places[to_text(combination)], isinstance(combination, Name))
         for name, verdict in quantities:
-            for text in _gives(found, expressions.get(name), verdict):
+            for text in _gives(analysis, expressions.get(name), verdict):
                 _line(axes, rows[name], places[text], False, dotted=True)
         for name, verdict in (*left, *quantities):
             mark, colour = MARKS[verdict]
@@ -70,21 +70,21 @@ def draw_identifiability(found: Identifiability, expressions: Mapping[str, Expre
     return figure
 
 
-def _centre(combination: Any, rows: dict[str, float], found: Identifiability) -> float:
+def _centre(combination: Any, rows: dict[str, float], analysis: Identifiability) -> float:
     """The mean place of its parameters, so that lines cross little."""
-    used = [rows[n] for n in names(combination) if n in found.parameters]
+    used = [rows[n] for n in names(combination) if n in analysis.parameters]
     return sum(used) / len(used) if used else 0.0
 
 
-def _gives(found: Identifiability, expression: Expression | None, verdict: str) -> list[str]:
+def _gives(analysis: Identifiability, expression: Expression | None, verdict: str) -> list[str]:
     """The combinations that an identifiable quantity is a function of, where a formula is easily found."""
-    if verdict != GLOBALLY or expression is None or not found.complete:
+    if verdict != GLOBALLY or expression is None or not analysis.complete:
         return []
     try:
-        formula = found.expresses(expression).formula
+        formula = analysis.expresses(expression).formula
     except EquifinalError:
         return []
-    texts = {f"xi{k}": to_text(c) for k, c in enumerate(found.combinations, start=1)}
+    texts = {f"xi{k}": to_text(c) for k, c in enumerate(analysis.combinations, start=1)}
     return [] if formula is None else [texts[n] for n in names(formula) if n in texts]
 
 

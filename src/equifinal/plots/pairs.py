@@ -72,13 +72,13 @@ def _checked(names: Sequence[str], meaning: Meaning) -> list[str]:
 
 def _interesting(meaning: Meaning) -> list[str]:
     """Unidentifiable ones first, then those that the data inform least."""
-    found = meaning.of_kind(PARAMETER, NOISE)
-    if len(found) < 2:
+    parameters = meaning.of_kind(PARAMETER, NOISE)
+    if len(parameters) < 2:
         raise DataError("a pair plot needs at least two parameters")
-    ranked = sorted(found, key=lambda f: (f.verdict != NOT, np.nan_to_num(f.shrinkage, nan=1.0)))
+    ranked = sorted(parameters, key=lambda f: (f.verdict != NOT, np.nan_to_num(f.shrinkage, nan=1.0)))
     free = [f for f in ranked if f.verdict == NOT]
     chosen = (free if len(free) >= 2 else ranked)[:MOST]
-    return [f.name for f in found if f in chosen]  # in the order of the problem
+    return [f.name for f in parameters if f in chosen]  # in the order of the problem
 
 
 def fibre_through_mean(fibre: Fibre | None, parameters: Sequence[str], theta: Array) -> list[Array]:
@@ -98,8 +98,8 @@ def fibre_through_mean(fibre: Fibre | None, parameters: Sequence[str], theta: Ar
     centre = theta[fine][near : near + 1][:, order]
     try:
         if fibre.dimension != 1:
-            found = fibre.search(centre[0], SURFACE if fibre.dimension else 12).theta
-            return [row[None, back] for row in found]
+            points = fibre.search(centre[0], SURFACE if fibre.dimension else 12).theta
+            return [row[None, back] for row in points]
         labels = fibre.labels(centre) if fibre.combinations.labels else None
         return [piece[:, back] for piece in _curves(fibre, fibre.xi(centre), labels)]
     except EquifinalError:

@@ -140,33 +140,33 @@ def draw_residuals(checks: Sequence[Check], *, names: Sequence[str] | None = Non
     _require_known(names, known, "output with data")
     chosen = [c for c in checks if names is None or c.output in names]
 
-    def draw(axes: Any, found: Check) -> None:
+    def draw(axes: Any, check: Check) -> None:
         axes.axhspan(-1.645, 1.645, color=FAINT, alpha=0.55, lw=0)
         axes.axhline(0, color=MUTED, lw=0.8)
-        many = found.residuals.size > MANY
+        many = check.residuals.size > MANY
         if not many:
-            axes.vlines(found.times, 0, found.residuals, color=POSTERIOR, lw=0.9)
+            axes.vlines(check.times, 0, check.residuals, color=POSTERIOR, lw=0.9)
         size = 1.2 if many else 3
-        axes.plot(found.times, found.residuals, "o", color=POSTERIOR, ms=size, mew=0, rasterized=many)
-        reach = max(2.6, 1.1 * float(np.nan_to_num(found.largest)))
+        axes.plot(check.times, check.residuals, "o", color=POSTERIOR, ms=size, mew=0, rasterized=many)
+        reach = max(2.6, 1.1 * float(np.nan_to_num(check.largest)))
         axes.set_ylim(-reach, reach)
 
     return _panels(chosen, draw, lambda c: f"{shortened(c.output, 16)}, residual (sd)")
 
 
-def _output(axes: Any, band: Band, found: Check | None, colour: str) -> None:
-    if found is not None and found.increment:
-        _increments(axes, found, colour)
+def _output(axes: Any, band: Band, check: Check | None, colour: str) -> None:
+    if check is not None and check.increment:
+        _increments(axes, check, colour)
     else:
         _band(axes, band.times, band.quantiles if band.observed is None else band.observed, colour)
         axes.plot(band.times, band.quantiles[2], color=colour, lw=1.4)
-    if found is not None:
-        many = found.values.size > MANY
+    if check is not None:
+        many = check.values.size > MANY
         colour, size, edge = (MUTED, 1.6, 0.0) if many else (INK, 3.2, 0.4)
         look = {"color": colour, "ms": size, "mew": edge, "mec": "white", "rasterized": many, "zorder": 9}
-        axes.plot(found.times, found.values, "o", **look)
-        if not found.increment and band.times[-1] > 1.001 * found.times[-1]:
-            axes.axvline(found.times[-1], color=MUTED, lw=0.8, ls=":")
+        axes.plot(check.times, check.values, "o", **look)
+        if not check.increment and band.times[-1] > 1.001 * check.times[-1]:
+            axes.axvline(check.times[-1], color=MUTED, lw=0.8, ls=":")
 
 
 def _state(axes: Any, band: Band, verdict: bool | None, said: bool) -> None:
@@ -178,8 +178,8 @@ def _state(axes: Any, band: Band, verdict: bool | None, said: bool) -> None:
 
 
 def _is_increment(checked: Mapping[tuple[str, str], Check], band: Band) -> bool:
-    found = checked.get((band.experiment, band.name))
-    return found is not None and found.increment
+    check = checked.get((band.experiment, band.name))
+    return check is not None and check.increment
 
 
 def _require_known(asked: Sequence[str] | None, known: Sequence[str], what: str) -> None:
@@ -208,17 +208,17 @@ def _band(axes: Any, times: Any, quantiles: Any, colour: str) -> None:
     axes.fill_between(times, quantiles[1], quantiles[3], color=colour, alpha=0.30, lw=0)
 
 
-def _increments(axes: Any, found: Check, colour: str) -> None:
+def _increments(axes: Any, check: Check, colour: str) -> None:
     """Increments exist at the data's times only: bars rather than a curve."""
-    times, first = np.unique(found.times, return_index=True)
-    bands = found.replicated[:, first]
+    times, first = np.unique(check.times, return_index=True)
+    bands = check.replicated[:, first]
     wide = len(times) <= 60
     if len(times) > MANY:
         _band(axes, times, bands, colour)
         return
     axes.vlines(times, bands[0], bands[4], color=colour, alpha=0.30, lw=5 if wide else 2)
     axes.vlines(times, bands[1], bands[3], color=colour, alpha=0.45, lw=5 if wide else 2)
-    axes.plot(times, found.expected[2, first], "_", color=colour, ms=7, mew=1.4)
+    axes.plot(times, check.expected[2, first], "_", color=colour, ms=7, mew=1.4)
 
 
 def _panels(items: Sequence[Any], draw: Callable[[Any, Any], None], label: Callable[[Any], str]) -> Any:

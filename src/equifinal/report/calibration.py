@@ -27,17 +27,17 @@ def calibrate_to(
 
     Returns
     -------
-    What was found, and the files written.
+    What was calibration, and the files written.
     """
     if folder.exists() and not folder.is_dir():
         raise DataError(f"{folder} is a file, but `folder` must name a folder")
     with pool_of(workers, "workers") as executor:
-        found = calibrate(problem, executor=executor, record=folder / RECORD, **settings)
-    text = json.dumps(finite(calibration_json(found)), indent=1) + "\n"
+        calibration = calibrate(problem, executor=executor, record=folder / RECORD, **settings)
+    text = json.dumps(finite(calibration_json(calibration)), indent=1) + "\n"
     written = [replace_file(folder / FINDINGS, lambda path: path.write_text(text, encoding="utf-8"), "the findings")]
-    if len(found.ranks):
-        figure = plot_calibration(found)
+    if len(calibration.ranks):
+        figure = plot_calibration(calibration)
         for name in FIGURES:
             style.save(figure, folder / name)
             written.append(folder / name)
-    return found, written
+    return calibration, written

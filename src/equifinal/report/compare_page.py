@@ -19,30 +19,30 @@ MOST = 12
 FAR = 4.0  # standard errors that chance alone rarely makes
 
 
-def write_comparison(found: Comparison, path: Path) -> Path:
+def write_comparison(comparison: Comparison, path: Path) -> Path:
     """The page as a file; it is either whole or as it was before."""
-    text = comparison_page(found)
+    text = comparison_page(comparison)
     return replace_file(path, lambda target: target.write_text(text, encoding="utf-8"), "the report")
 
 
-def comparison_page(found: Comparison) -> str:
+def comparison_page(comparison: Comparison) -> str:
     """Cost, diagnostics and posteriors of several samplers as one HTML text."""
-    runs = {name: done.data for name, done in found.fits.items()}
-    figures, measured, apart = Figures(), found.efficiencies, found.disagreements()
+    runs = {name: done.data for name, done in comparison.fits.items()}
+    figures, measured, apart = Figures(), comparison.efficiencies, comparison.disagreements()
     names = list(apart)
     return render(
         "compare.html",
-        name=found.problem.name,
+        name=comparison.problem.name,
         bars=figures("Effective draws per ODE solve and per second", lambda: plot_efficiency(runs)),
-        samplers=[_sampler(done, measured[name], name) for name, done in found.fits.items()],
-        refused=found.refused,
+        samplers=[_sampler(done, measured[name], name) for name, done in comparison.fits.items()],
+        refused=comparison.refused,
         posteriors=[
             {
                 "name": name,
                 "cells": [
                     f"{rounded(done.summary[name]['mean'], done.summary[name]['sd'])} "
                     f"({spread(done.summary[name]['sd']) if done.summary[name]['sd'] > 0 else '0'})"
-                    for done in found.fits.values()
+                    for done in comparison.fits.values()
                 ],
                 "apart": "-" if apart[name] != apart[name] else f"{apart[name]:.1f}",
                 "far": apart[name] > FAR,
@@ -58,7 +58,7 @@ def comparison_page(found: Comparison) -> str:
                 "name": name,
                 "figure": figures(f"Pairs of parameters, {name}", lambda d=done: plot_pairs(d.data, meaning=d.meaning)),  # type: ignore[misc]
             }
-            for name, done in found.fits.items()
+            for name, done in comparison.fits.items()
         ],
         far=any(value > FAR for value in apart.values()),
     )

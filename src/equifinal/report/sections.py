@@ -81,10 +81,10 @@ def _headline(meaning: Meaning) -> str:
         return headline(meaning.identifiability)
     start = f"{counts[GLOBALLY] or 'None'} of the {len(parameters)} parameters can be identified"
     start += f", {counts[LOCALLY]} only up to alternatives" if counts[LOCALLY] else ""
-    found = f"{combinations} combination{'s' * (combinations != 1)} of them"
+    combined = f"{combinations} combination{'s' * (combinations != 1)} of them"
     if not combinations:
         return f"{start}."
-    return f"{start}; so can {found}." if counts[GLOBALLY] else f"{start}, but {found} can."
+    return f"{start}; so can {combined}." if counts[GLOBALLY] else f"{start}, but {combined} can."
 
 
 def _tone_of(finding: Finding) -> str:
@@ -119,20 +119,20 @@ def model(problem: Problem) -> dict[str, Any]:
 
 
 def knowable(meaning: Meaning, figures: Figures) -> dict[str, Any]:
-    found = meaning.identifiability
+    analysis = meaning.identifiability
     return {
-        "headline": headline(found),
-        "complete": found.complete,
+        "headline": headline(analysis),
+        "complete": analysis.complete,
         "diagram": figures(
             "Which parameters and quantities can be identified, and which combinations ideal data determine",
-            lambda: identifiability.draw_identifiability(found, meaning.problem.quantities),
+            lambda: identifiability.draw_identifiability(analysis, meaning.problem.quantities),
         ),
-        "combinations": _safe([block(mathml(c)) for c in found.combinations]),
-        "constants": {n: number_text(v) for n, v in found.constants.items()},
+        "combinations": _safe([block(mathml(c)) for c in analysis.combinations]),
+        "constants": {n: number_text(v) for n, v in analysis.constants.items()},
         "increments": sorted({o.output for e in meaning.problem.experiments for o in e.observations if o.increment}),
-        "freedoms": freedom_sentences(found.freedoms),
-        "advice": [advice_sentence(a) for a in found.advice],
-        "sureness": sureness(found, timed=False),
+        "freedoms": freedom_sentences(analysis.freedoms),
+        "advice": [advice_sentence(a) for a in analysis.advice],
+        "sureness": sureness(analysis, timed=False),
     }
 
 
@@ -198,11 +198,11 @@ def _entry(meaning: Meaning, finding: Finding) -> dict[str, Any]:
 
 
 def table(meaning: Meaning, rows: Mapping[str, diagnostics.Row]) -> list[dict[str, Any]]:
-    found = []
+    table_rows = []
     for finding in meaning.findings:
         row = rows.get(finding.name)
         quantiles = [finding.quantile(q) for q in (0.05, 0.5, 0.95)]
-        found.append(
+        table_rows.append(
             {
                 "math": _math(finding),
                 "mean": rounded(finding.mean, finding.sd),
@@ -215,7 +215,7 @@ def table(meaning: Meaning, rows: Mapping[str, diagnostics.Row]) -> list[dict[st
                 "ess": "" if row is None or row["ess_bulk"] != row["ess_bulk"] else f"{row['ess_bulk']:,.0f}",
             }
         )
-    return found
+    return table_rows
 
 
 def fit(problem: Problem, shown: Predictions, checks: list[Check], figures: Figures) -> dict[str, Any]:
@@ -250,21 +250,21 @@ def fit(problem: Problem, shown: Predictions, checks: list[Check], figures: Figu
     return {"panels": pairs_of_panels, "table": table, "failed": shown.failed, "draws": shown.draws}
 
 
-def _coverage_words(found: Check) -> str:
+def _coverage_words(checked: Check) -> str:
     """Say whether the share inside the 90% band could be chance, at the level of 1%."""
     from scipy.stats import binom
 
-    n, inside = found.values.size, round(found.inside_90 * found.values.size)
+    n, inside = checked.values.size, round(checked.inside_90 * checked.values.size)
     if binom.cdf(inside, n, 0.9) < 0.01:
         return "too few inside: the model misses something, or the noise is assumed too small"
-    counts = np.array_equal(found.values, np.round(found.values))  # then bands hold more than their share
-    if n >= 20 and not counts and binom.cdf(round(found.inside_50 * n) - 1, n, 0.5) > 0.999:
+    counts = np.array_equal(checked.values, np.round(checked.values))  # then bands hold more than their share
+    if n >= 20 and not counts and binom.cdf(round(checked.inside_50 * n) - 1, n, 0.5) > 0.999:
         return "more inside than chance explains: the noise may be assumed too large"
     return "as expected"
 
 
 def states(shown: Predictions, verdicts: Any, figures: Figures) -> list[dict[str, Any]]:
-    found = []
+    panels = []
     for band in [b for b in shown.bands if b.kind == "state"][:MOST_PANELS]:
         verdict = verdicts.get((band.experiment, band.name))
         place = _place(band.experiment, band.name)
@@ -275,8 +275,8 @@ def states(shown: Predictions, verdicts: Any, figures: Figures) -> list[dict[str
                 shown, verdicts, names=[b.name], experiments=[b.experiment], said=False
             ),
         )
-        found.append({"place": place, "words": words, "tone": _tone(verdict), "picture": picture})
-    return found
+        panels.append({"place": place, "words": words, "tone": _tone(verdict), "picture": picture})
+    return panels
 
 
 def _tone(verdict: bool | None) -> str:

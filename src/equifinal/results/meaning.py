@@ -134,22 +134,22 @@ def interpret(data: InferenceData, *, study: Study | None = None) -> Meaning:
         The study that the run is of, if it is at hand; left out, its problem and analysis are read from the data.
     """
     study = study or Study(problem_of(data), analysis=identifiability_of(data))
-    problem, found, fibre = study.problem, study.analysis, _fibre(study)
+    problem, analysis, fibre = study.problem, study.analysis, _fibre(study)
     theta = np.column_stack([data.posterior[name].values.reshape(-1) for name in problem.parameters])
-    constants = {name: float(value) for name, value in found.constants.items()}
+    constants = {name: float(value) for name, value in analysis.constants.items()}
     before = _columns(problem, prior_rows(problem, PRIOR_DRAWS), constants)
     after = _columns(problem, theta, constants)
-    features = _features(found, after, fibre)
+    features = _features(analysis, after, fibre)
     findings = []
-    for name, kind, expression, verdict in _everything(problem, found):
+    for name, kind, expression, verdict in _everything(problem, analysis):
         prior, posterior = _values(expression, before), _values(expression, after)
         shrinkage, robust = shrinkage_of(prior, posterior)
         share = 0.0 if verdict == GLOBALLY else _prior_share(posterior, features)
         prior, posterior = prior[np.isfinite(prior)], posterior[np.isfinite(posterior)]
-        count = found.alternatives.get(name, 0)
+        count = analysis.alternatives.get(name, 0)
         findings.append(Finding(name, kind, expression, verdict, count, prior, posterior, shrinkage, robust, share))
     weakest = _weakest(fibre, before, after)
-    return Meaning(problem, found, tuple(findings), weakest, fibre)
+    return Meaning(problem, analysis, tuple(findings), weakest, fibre)
 
 
 def _fibre(study: Study) -> Fibre | None:
@@ -160,8 +160,8 @@ def _fibre(study: Study) -> Fibre | None:
 
 
 def _columns(problem: Problem, theta: Array, constants: Mapping[str, float]) -> dict[str, Array]:
-    found = {name: theta[:, j] for j, name in enumerate(problem.parameters)}
-    return found | {name: np.full(len(theta), value) for name, value in constants.items()}
+    columns = {name: theta[:, j] for j, name in enumerate(problem.parameters)}
+    return columns | {name: np.full(len(theta), value) for name, value in constants.items()}
 
 
 def _values(expression: Expression, columns: Mapping[str, Array]) -> Array:
@@ -170,27 +170,27 @@ def _values(expression: Expression, columns: Mapping[str, Array]) -> Array:
         return np.broadcast_to(np.asarray(evaluate(expression, columns, float), float), (size,)).copy()
 
 
-def _everything(problem: Problem, found: Identifiability) -> list[tuple[str, str, Expression, str]]:
+def _everything(problem: Problem, analysis: Identifiability) -> list[tuple[str, str, Expression, str]]:
     noise = {name for e in problem.experiments for name in e.noise_parameters}
     rows: list[tuple[str, str, Expression, str]] = []
     for name in problem.parameters:
-        if name in found.parameters and name not in noise:
-            rows.append((name, PARAMETER, Name(name), found.parameters[name]))
+        if name in analysis.parameters and name not in noise:
+            rows.append((name, PARAMETER, Name(name), analysis.parameters[name]))
         else:  # the scatter of the data tells it
             rows.append((name, NOISE, Name(name), GLOBALLY))
     for name, expression in problem.quantities.items():
         if name not in problem.parameters:
-            rows.append((name, QUANTITY, expression, _quantity_verdict(name, expression, problem, found)))
-    for expression in found.combinations:
+            rows.append((name, QUANTITY, expression, _quantity_verdict(name, expression, problem, analysis)))
+    for expression in analysis.combinations:
         if not isinstance(expression, Name):  # a parameter by itself was told above
             rows.append((to_text(expression), COMBINATION, expression, GLOBALLY))
     return rows
 
 
-def _quantity_verdict(name: str, expression: Expression, problem: Problem, found: Identifiability) -> str:
-    if name in found.quantities:
-        return found.quantities[name]
-    known = [found.parameters.get(n, GLOBALLY) for n in names(expression)]
+def _quantity_verdict(name: str, expression: Expression, problem: Problem, analysis: Identifiability) -> str:
+    if name in analysis.quantities:
+        return analysis.quantities[name]
+    known = [analysis.parameters.get(n, GLOBALLY) for n in names(expression)]
     return GLOBALLY if all(word == GLOBALLY for word in known) else NOT
 
 
@@ -212,11 +212,11 @@ def shrinkage_of(prior: Array, posterior: Array) -> tuple[float, bool]:
 # --- how much of a posterior is left when the combinations are known ---
 
 
-def _features(found: Identifiability, columns: Mapping[str, Array], fibre: Fibre | None) -> Array | None:
+def _features(analysis: Identifiability, columns: Mapping[str, Array], fibre: Fibre | None) -> Array | None:
     """Scores of the combinations, their squares and products: enough for a smooth function near the posterior."""
-    if not found.complete:
+    if not analysis.complete:
         return None
-    functions = fibre.functions if fibre else found.combinations
+    functions = fibre.functions if fibre else analysis.combinations
     values = [_values(f, columns) for f in functions]
     scores = [s for s in map(_scores, values) if s is not None][:MOST_SCORES]
     size = next(iter(columns.values())).size

@@ -182,9 +182,9 @@ def problem_of(data: InferenceData) -> Problem:
     return problem_from_json(str(stored[PROBLEM].item()))
 
 
-def store_identifiability(data: InferenceData, found: Identifiability) -> None:
+def store_identifiability(data: InferenceData, analysis: Identifiability) -> None:
     """Keep the analysis with the results, so that it need not be made again."""
-    data.constant_data[IDENTIFIABILITY] = np.array(json.dumps(found.to_json()))
+    data.constant_data[IDENTIFIABILITY] = np.array(json.dumps(analysis.to_json()))
 
 
 def identifiability_of(data: InferenceData) -> Identifiability:

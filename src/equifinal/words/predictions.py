@@ -150,12 +150,12 @@ def prediction_table(
         if name not in known:
             raise DataError(f"'{name}' is not a state{did_you_mean(name, known)} (states: {', '.join(known)})")
     theta = prior_rows(problem, draws, seed) if prior else posterior_rows(data, problem, draws)
-    found = predict(problem, theta, times=times, until=until, seed=seed)
-    bands = tuple(b for b in found.bands if b.kind == "output" or states is None or b.name in states)
+    predictions = predict(problem, theta, times=times, until=until, seed=seed)
+    bands = tuple(b for b in predictions.bands if b.kind == "output" or states is None or b.name in states)
     try:
         fibre = fibre_of(problem, analysis=identifiability_of(data))
     except IdentifiabilityError:
         fibre = None
     verdicts = determined_trajectories(problem, fibre, posterior_rows(data, problem))
     checks = () if prior else tuple(check(problem, theta, seed=seed))
-    return PredictionTable(found, bands, verdicts, checks, prior)
+    return PredictionTable(predictions, bands, verdicts, checks, prior)

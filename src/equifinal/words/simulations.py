@@ -51,23 +51,23 @@ def tables(
     if seed < 0:
         raise DataError(f"`seed` must not be negative, not {seed}")
     rng = np.random.default_rng(seed) if noise else None
-    found = []
+    made = []
     for trajectory in simulate(problem, values, times=times, rng=rng):
         if noise and not trajectory.observed:
             raise DataError("`noise` needs a [noise] table in the problem file")
         columns = {"time": trajectory.times}
         columns |= dict(trajectory.observed if noise else trajectory.outputs)
         columns |= {k: v for k, v in trajectory.states.items() if states and k not in columns}
-        found.append(SimulationTable(trajectory.experiment, columns))
-    return found
+        made.append(SimulationTable(trajectory.experiment, columns))
+    return made
 
 
-def write(found: Sequence[SimulationTable], out: Path) -> list[Path]:
+def write(made: Sequence[SimulationTable], out: Path) -> list[Path]:
     """One CSV file, or one for each experiment with its number in the name."""
     if out.is_dir() or not out.name:
         raise DataError(f"{out} is a folder, but `out` must name a file")
-    several = len(found) > 1
-    paths = [out.with_stem(f"{out.stem}-{i}") if several else out for i in range(1, len(found) + 1)]
-    for table, path in zip(found, paths, strict=True):
+    several = len(made) > 1
+    paths = [out.with_stem(f"{out.stem}-{i}") if several else out for i in range(1, len(made) + 1)]
+    for table, path in zip(made, paths, strict=True):
         replace_file(path, partial(Path.write_text, data=table.to_csv(), encoding="utf-8"), "the table")
     return paths
