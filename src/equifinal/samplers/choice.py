@@ -41,9 +41,9 @@ def choose(
         reason = f"collapsed: {modes}, and a proposal that fits ({plan.quality.in_words})"
         return Choice(settled(settings, "collapsed"), plan, reason)
     if fibre.dimension == 0 and fibre.chart.degree > 1:
-        name, why = "random-walk", "in theta with swaps instead, as where roots meet their density is infinite"
+        name, why = "random-walk", "a walk in theta with swaps instead, as p(c) is infinite where roots meet"
     elif plan is not None and plan.noise > TOO_NOISY:
-        name, why = "geometric", "along fibres instead"
+        name, why = "geometric", "moves along fibres instead"
     else:
         name, why = "pseudo-marginal", "an adaptive walk on the combinations instead"
     return Choice(settled(settings, name), None, f"{name}: {refusal}; {why}")

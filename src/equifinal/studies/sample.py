@@ -76,11 +76,11 @@ def sample(
     study = Study.of(problem, analysis=analysis, fibre=fibre)
     settings = run_settings(study.problem, asked)
     visible = progress is True
-    with show_stage("compiling (a machine's first run takes some ten seconds)", visible):
+    with show_stage("compiling (the first run on a machine takes about ten seconds)", visible):
         posterior = study.posterior
     own, notes = None, []
     if settings.sampler == registry.AUTO or settings.sampler_settings().needs_fibre:
-        with show_stage("finding what the data cannot tell apart", visible):
+        with show_stage("analysing identifiability", visible):
             if registry.entry(settings.sampler).fibre is FibreUse.COARSEST:
                 own, note = study.coarsest_fibre
                 notes += [note] if note else []

@@ -115,9 +115,9 @@ def calibrate(
             "true value is ranked; use more draws"
         )
     study = Study(without_values(study.problem), analysis=study.known_analysis, fibre=fibre)
-    with show_stage("compiling (a machine's first run takes some ten seconds)", progress):
+    with show_stage("compiling (the first run on a machine takes about ten seconds)", progress):
         posterior = study.posterior
-    with show_stage("finding what the data cannot tell apart", progress):
+    with show_stage("analysing identifiability", progress):
         exact = registry.entry(settings.sampler).fibre is FibreUse.EXACT and settings.sampler_settings().needs_fibre
         own, note = (study.fibre, "") if exact else study.coarsest_fibre
     task = Shared(posterior, settings, own, ranked)

@@ -62,7 +62,7 @@ def compare(
     case: CaseStudy, *, quick: bool = False, seed: int = 1, report: Callable[[str], None] = lambda text: None
 ) -> list[MethodRun]:
     """Every method in both settings."""
-    report("compiling, and finding what the data cannot tell apart")
+    report("compiling, and analysing identifiability")
     problem = load(example_path(case.name))
     study = Study(problem)
     posterior, fibre = study.posterior, study.fibre
