@@ -36,7 +36,7 @@ AtOption = Annotated[
     list[str] | None, typer.Option(metavar="NAME=VALUE", help="Value of a parameter; may be repeated.")
 ]
 EffortOption = Annotated[
-    float, typer.Option(metavar="NUMBER", help="Amount of work after which a question is called too large.")
+    float, typer.Option(metavar="NUMBER", help="Amount of work after which the analysis gives up on a question.")
 ]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document on standard output, nothing else.")]

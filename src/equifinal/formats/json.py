@@ -25,7 +25,7 @@ FORMAT = 1
 
 
 def recognises(path: Path) -> bool:
-    """By its ending."""
+    """Recognise a file by its ending."""
     return path.suffix.lower() == ".json"
 
 
@@ -142,7 +142,7 @@ def _read_observations(entry: Mapping[str, Any]) -> Observations:
 
 
 def _fraction(text: str) -> Fraction:
-    """As written here, and no exponent that would take forever."""
+    """Read a fraction as written here; an exponent, which could take forever, is refused."""
     numerator, _, denominator = text.partition("/")
     return Fraction(int(numerator), int(denominator or 1))
 

@@ -44,7 +44,7 @@ MAX_BYTES = 20_000_000  # large data belong in a CSV file
 
 
 def recognises(path: Path) -> bool:
-    """By its ending, or else by its [model] table."""
+    """Recognise a file by its ending, or else by its [model] table."""
     if path.suffix.lower() == ".toml":
         return True
     try:

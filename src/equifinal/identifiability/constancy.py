@@ -68,7 +68,7 @@ def require_constant_output(
         agree = None
     if agree is None:
         raise IdentifiabilityError(
-            "it is too large a question whether the output is constant wherever the combinations are: give simpler ones"
+            "whether the output is constant wherever the combinations are is too hard to decide; give simpler ones"
         )
     if not agree:
         shown = ", ".join(map(to_text, functions))

@@ -110,9 +110,7 @@ class Identifiability:
                 f"could not decide within {time_limit:g} s whether {to_text(expression)} is identifiable"
             ) from None
         except (TooLarge, NotFinite, BadPrime):
-            raise IdentifiabilityError(
-                f"whether {to_text(expression)} is identifiable is too large a question"
-            ) from None
+            raise IdentifiabilityError(f"whether {to_text(expression)} is identifiable is too hard to decide") from None
 
     @property
     def missing(self) -> str:

@@ -55,7 +55,7 @@ class Noise:
 
     @property
     def code(self) -> int:
-        """By which compiled loops know the family."""
+        """Number by which compiled loops know the family."""
         return list(FAMILIES).index(self.family)
 
     @property

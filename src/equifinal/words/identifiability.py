@@ -108,7 +108,7 @@ def identifiability_page(name: str, result: Identifiability) -> Any:
         table.add_column(title)
     for rows in (result.parameters, result.quantities):
         for item, word in rows.items():
-            verdict = _verdict(word, result.alternatives.get(item, 0), result.scope)
+            verdict = _verdict(word, result.alternatives.get(item, 0))
             table.add_row(item, Text(verdict, style=colours[word]))
         if rows is result.parameters and result.quantities:
             table.add_row("", "")
@@ -144,7 +144,7 @@ def identifiability_text(result: Identifiability) -> str:
         if title and rows:
             lines += ["", f"{title}:"]
         for name, word in rows.items():
-            lines.append(f"{name:{width}}  {_verdict(word, result.alternatives.get(name, 0), result.scope)}")
+            lines.append(f"{name:{width}}  {_verdict(word, result.alternatives.get(name, 0))}")
     lines += ["", headline(result)]
     for title, section in _sections(result):
         lines += ["", f"{title}:", *(f"  {line}" for line in section)]
@@ -152,7 +152,7 @@ def identifiability_text(result: Identifiability) -> str:
     return "\n".join(lines)
 
 
-def _verdict(word: str, count: int, scope: str) -> str:
+def _verdict(word: str, count: int) -> str:
     if word == "locally":
         return f"one of {count} values" if count else "at least locally (globally: not known)"
     return LABELS[word]
@@ -183,7 +183,7 @@ def sureness(result: Identifiability, timed: bool = True) -> str:
 
 
 def open_questions(result: Identifiability) -> str:
-    """What was not found out, and why, to be put after a sentence."""
+    """Say what remained open, and why, to be put after a sentence."""
     what = "" if result.complete else " Not all combinations were found."
     if result.scope != "global":
         what = " The global question was not settled."

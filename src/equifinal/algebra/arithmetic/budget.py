@@ -54,7 +54,7 @@ class Budget:
 
     @property
     def spent(self) -> float:
-        """Of the whole, not of this part alone."""
+        """Steps spent on the whole, not on this part alone."""
         return self._meter.spent
 
     @property

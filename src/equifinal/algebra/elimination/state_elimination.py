@@ -276,7 +276,7 @@ class Eliminator:
         return self._without(leading, total)
 
     def _without(self, divisor: Polynomial, total: Polynomial) -> Polynomial:
-        """Divided by those factors of the divisor that vanish at no generic solution."""
+        """Divide by those factors of the divisor that vanish at no generic solution."""
         self.budget.spend(factor_steps(divisor))
         for factor in _factors(divisor):
             if value_at(factor, self.point):
