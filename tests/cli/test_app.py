@@ -252,7 +252,7 @@ def test_analyse_needs_only_a_model(tmp_path: Path, command: Callable[..., Done]
 def test_check(problem: Path, command: Callable[..., Done]) -> None:
     done = command("check", str(problem))
     assert done.returncode == 0
-    for word in ("states: x", "parameters: k, a", "half_life", "ready to fit", "5 values from 0 to 4"):
+    for word in ("states: x", "parameters: k, a", "half_life", "ready to fit", "5 values, at times 0 to 4"):
         assert word in done.stdout
     facts = json.loads(command("check", "si", "--json").stdout)
     assert facts["ready_to_fit"] is True

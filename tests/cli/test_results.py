@@ -48,7 +48,7 @@ def test_fit_says_what_the_data_said_and_writes_a_page(tmp_path: Path, command: 
         "driven by",
         "prior (over 99%)",
         "ESS bulk",
-        "the draws are sound",
+        "the diagnostics show nothing wrong",
         "out/report.html",
         "out/results.nc",
     ):

@@ -52,7 +52,7 @@ def test_a_parameter_that_is_tied_to_others_says_to_which() -> None:
     said = words("si", "rho")
     assert said.startswith("rho: not identifiable. The data determine beta/rho = ")
     assert "ties it to beta" in said
-    assert re.search(r"depends on your priors: (9\d|over 99)% of its spread is theirs alone", said)
+    assert re.search(r"depends on your priors, which alone account for (9\d|over 99)% of its spread", said)
     rho = meaning("si").named("rho")
     assert rho.shrinkage > 0.9  # narrower than its prior by far, and yet the prior's
     assert rho.prior_share > 0.9
@@ -94,7 +94,7 @@ def test_a_parameter_of_the_noise_is_not_judged_by_the_model() -> None:
     found = meaning("influenza")
     (phi,) = found.of_kind(NOISE)
     assert phi.name == "phi"
-    assert "of the noise" in sentence(found, phi)
+    assert "a noise parameter" in sentence(found, phi)
     assert verdict_word(phi) == "noise"
 
 

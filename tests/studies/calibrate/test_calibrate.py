@@ -255,7 +255,7 @@ def test_bad_settings_are_refused(settings, words: str) -> None:
 
 def test_what_is_missing_is_named() -> None:
     bare = loads(DECAY[: DECAY.index("[data]")], name="decay")
-    with pytest.raises(DataError, match=r"(?s)for a calibration .* data for output 'y'.*times are needed"):
+    with pytest.raises(DataError, match=r"(?s)before a calibration.* data for output 'y'.*times are needed"):
         quick(bare)
     with pytest.raises(DataError, match="a prior for 'k'"):
         quick(replace(quick_problem(), priors={"a": quick_problem().priors["a"]}))
