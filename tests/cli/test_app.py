@@ -410,7 +410,7 @@ def test_user_errors(arguments: list[str], words: str, tmp_path: Path, command: 
 
 
 def test_our_own_faults_are_owned_up_to(problem: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
-    def broken(*_: object) -> None:
+    def broken(*_: object, **__: object) -> None:
         raise RuntimeError("boom")
 
     monkeypatch.setattr("equifinal.formats.load.load", broken)
