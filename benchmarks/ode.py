@@ -2,7 +2,7 @@
 
     uv run python benchmarks/ode.py
 
-Speed is time per solve: ours for a batch of scattered lanes, SciPy's ``solve_ivp(LSODA)`` with a Python
+Speed is time per solve: ours for a batch of integrated lanes, SciPy's ``solve_ivp(LSODA)`` with a Python
 right-hand side for some of the same lanes. Errors are against a reference at tolerance 1e-12, in units of
 each output's largest value. Reported times are the best of several rounds that alternate between the two.
 """

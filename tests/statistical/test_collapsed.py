@@ -20,8 +20,8 @@ from equifinal.samplers.collapsed import sampler as collapsed
 from equifinal.samplers.collapsed.plan import Plan
 from equifinal.samplers.collapsed.sampler import State
 from equifinal.samplers.coordinates.unfolding import Unfolding
-from equifinal.samplers.marginal import noise_integral as scatter
-from equifinal.samplers.marginal.noise_integral import Scatter, apart
+from equifinal.samplers.marginal import noise_integral
+from equifinal.samplers.marginal.noise_integral import NoiseIntegral, apart
 from equifinal.samplers.marginal.target import Target
 from equifinal.samplers.points.law import Moments
 from equifinal.samplers.proposals import mixture
@@ -33,7 +33,7 @@ from equifinal.studies.sample import sample
 from tests.support.agreement import agree_with_importance_sampling, agree_with_quadrature
 from tests.support.exact import Known, case
 from tests.support.problems import si
-from tests.support.starts import moments_of, scattered, stationary
+from tests.support.starts import integrated, moments_of, stationary
 
 LEVEL = 1e-8
 
@@ -44,7 +44,7 @@ def p_values(
     n: int = 10_000,
     steps: int = 8,
     local: bool = False,
-    scatter_points: int = 2,
+    noise_points: int = 2,
     **options,
 ) -> list[float]:
     """Of Kolmogorov-Smirnov tests for each parameter and combination, after some steps from exact draws."""
@@ -56,7 +56,7 @@ def p_values(
     settings = collapsed.Settings(**options)
     tool = collapsed._tool(fibre, settings, settings.aux)
     moments = moments_of(fibre, independent[:5000], n)
-    target = Target(known, fibre, tool, off_the_mark(known, fibre, independent[:5000], scatter_points))
+    target = Target(known, fibre, tool, off_the_mark(known, fibre, independent[:5000], noise_points))
     x = target.coordinates.at(known.to_coordinates(independent[:5000]))
     covariance = np.atleast_2d(np.cov(x.T))
     # off the mark on purpose: the sampler must be exact with any proposal
@@ -64,20 +64,20 @@ def p_values(
     x = target.coordinates.relabelled(proposal, target.coordinates.at(known.to_coordinates(start)), rng.random(n))
     # in the coordinates c, the noise parameters that are integrated out are held where the target has them
     held = known.to_coordinates(start)
-    held[:, target.scatter.columns] = target.scatter.start
+    held[:, target.integral.columns] = target.integral.start
     whole = stationary(tool, fibre.to_theta(held), moments, rng)
-    noise = scattered(target.scatter, start, rng)
-    log_target = noise.log_mean + whole.log_p + target.coordinates.backward(x)[1] - target.scatter.log_prior_at_start
+    noise = integrated(target.integral, start, rng)
+    log_target = noise.log_mean + whole.log_p + target.coordinates.backward(x)[1] - target.integral.log_prior_at_start
 
     plan = Plan(
         mixture=proposal,
         quality=NONE,
         number=tool.number,
         unfolded=target.coordinates.replaced,
-        held=np.isin(fibre.names, target.scatter.parameters),
-        noise_start=target.scatter.start,
-        noise_scale=target.scatter.scale,
-        noise_points=target.scatter.number,
+        held=np.isin(fibre.names, target.integral.parameters),
+        noise_start=target.integral.start,
+        noise_scale=target.integral.scale,
+        noise_points=target.integral.number,
         start=x,
         weights=np.full(n, 1 / n),
         local=np.linalg.cholesky(covariance) * local,
@@ -95,9 +95,9 @@ def p_values(
         log_ratio=log_target - target.coordinates.log_density(proposal, x),
         theta=whole.theta,
         log_weight=on_branch(fibre, whole, start),
-        scatter=noise.values,
-        scatter_log_weight=noise.log_weight,
-        scatter_log_likelihood=noise.log_likelihood,
+        noise=noise.values,
+        noise_log_weight=noise.log_weight,
+        noise_log_likelihood=noise.log_likelihood,
         key=rng.integers(2**63, size=n).astype(np.uint64),
         proposals=np.zeros(n),
         log_sum=np.full(n, -np.inf),
@@ -112,12 +112,12 @@ def p_values(
     return [stats.ks_2samp(a, b, method="asymp").pvalue for a, b in columns]
 
 
-def off_the_mark(known: Known, fibre: Fibre, theta: np.ndarray, number: int) -> Scatter:
+def off_the_mark(known: Known, fibre: Fibre, theta: np.ndarray, number: int) -> NoiseIntegral:
     """Noise parameters integrated out, with Newton steps from elsewhere and a wrong scale."""
     names = apart(known, fibre)
     u = known.to_coordinates(theta)[:, [fibre.names.index(name) for name in names]]
     spread = u.std(axis=0)
-    return Scatter(known, names, u.mean(axis=0) + 0.3 * spread, 0.8 * spread, number)
+    return NoiseIntegral(known, names, u.mean(axis=0) + 0.3 * spread, 0.8 * spread, number)
 
 
 @pytest.mark.parametrize("points", ["iid", "lattice"])
@@ -132,24 +132,24 @@ def test_local_steps_are_exact(name: str, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.parametrize(
-    ("name", "scatter_points"),
+    ("name", "noise_points"),
     [("product of four", 1), ("two scales", 4), ("sum, product and noise", 4), ("labelled with noise", 1)],
 )
-def test_integrating_noise_parameters_is_exact(name: str, scatter_points: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_integrating_noise_parameters_is_exact(name: str, noise_points: int, monkeypatch: pytest.MonkeyPatch) -> None:
     n = 5000 if name == "sum, product and noise" else 10_000  # roots take time
     for local in (False, True):
-        assert min(p_values(name, monkeypatch, n=n, aux=2, scatter_points=scatter_points, local=local)) > LEVEL
+        assert min(p_values(name, monkeypatch, n=n, aux=2, noise_points=noise_points, local=local)) > LEVEL
 
 
 @pytest.mark.parametrize("error", ["density", "prior"])
 def test_weights_of_noise_parameters_must_be_right(error: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the density they are drawn from, or without the prior's, the sampler is wrong, and that is seen."""
     if error == "density":
-        right = scatter._points
-        monkeypatch.setattr(scatter, "_points", lambda *given: (right(*given)[0], 0 * right(*given)[1]))
+        right = noise_integral._points
+        monkeypatch.setattr(noise_integral, "_points", lambda *given: (right(*given)[0], 0 * right(*given)[1]))
     else:
-        monkeypatch.setattr(scatter, "log_prior", lambda s, table: np.zeros(len(s)))
-    assert min(p_values("two scales", monkeypatch, n=4000, aux=2, scatter_points=4)) < LEVEL
+        monkeypatch.setattr(noise_integral, "log_prior", lambda s, table: np.zeros(len(s)))
+    assert min(p_values("two scales", monkeypatch, n=4000, aux=2, noise_points=4)) < LEVEL
 
 
 def test_images_must_count(monkeypatch: pytest.MonkeyPatch) -> None:

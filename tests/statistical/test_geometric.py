@@ -16,7 +16,7 @@ from scipy import stats
 from equifinal.samplers import root_swap
 from equifinal.samplers.geometric import rattle
 from equifinal.samplers.geometric import sampler as geometric
-from equifinal.samplers.geometric import scaled_fibre as ground
+from equifinal.samplers.geometric import scaled_fibre as scaled_fibre
 from equifinal.samplers.geometric.loops import Weights
 from equifinal.samplers.protocol import Task
 from equifinal.samplers.random_walk import sampler as random_walk
@@ -127,7 +127,7 @@ def test_each_term_is_needed(name: str, kernel: str, n: int, weights: Weights, m
 
 @pytest.mark.parametrize("kernel", ["separate", "composite"])
 def test_the_check_of_reversibility_is_needed(kernel: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ground, "RATTLE", rattle.Settings(reversibility=np.inf))
+    monkeypatch.setattr(scaled_fibre, "RATTLE", rattle.Settings(reversibility=np.inf))
     short = {"transition": "paper", "normal_sd": 0.05, "tangent_sd": 0.05}  # seldom rejected
     assert min(p_values("wiggle", kernel, **short)) < LEVEL
 

@@ -34,7 +34,7 @@ class Problem:
         return np.array([[*self.parameters.values(), *map(float, self.model.constants.values())]])
 
     def lanes(self, count: int, spread: float, seed: int = 0) -> np.ndarray:
-        """Lanes with parameters scattered about the usual ones by a relative spread."""
+        """Lanes with parameters integrated about the usual ones by a relative spread."""
         scatter = np.random.default_rng(seed).normal(size=(count, len(self.parameters)))
         lanes = np.repeat(self.p, count, axis=0)
         lanes[:, : len(self.parameters)] *= np.exp(spread * scatter)

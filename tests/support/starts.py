@@ -7,7 +7,7 @@ from scipy import special, stats
 
 from equifinal.fibre import Fibre
 from equifinal.samplers.coordinates.of_combinations import combination_coordinates
-from equifinal.samplers.marginal.noise_integral import WIDER, Scatter, Scattered
+from equifinal.samplers.marginal.noise_integral import WIDER, Integrated, NoiseIntegral
 from equifinal.samplers.points import laws
 from equifinal.samplers.points.block_law import BlockLaw
 from equifinal.samplers.points.estimator import Estimator
@@ -61,20 +61,20 @@ def law_uniforms(law, c, free, moments, rng) -> np.ndarray:
     return np.column_stack([first, np.where(wide[:, None], quantiles, normal)])
 
 
-def scattered(scatter: Scatter, theta, rng) -> Scattered:
+def integrated(integral: NoiseIntegral, theta, rng) -> Integrated:
     """Noise parameters that have their law given that those of theta (n, d) were chosen from them."""
-    n, k = len(theta), len(scatter.parameters)
+    n, k = len(theta), len(integral.parameters)
     own = np.empty((n, k))
     if k:
-        u = laws.from_theta(np.ascontiguousarray(theta[:, scatter.columns]), scatter._table)
-        centre, factor = scatter.law(scatter.posterior.outputs(theta), theta)
-        apart = (u - scatter.start) / scatter.scale - centre
+        u = laws.from_theta(np.ascontiguousarray(theta[:, integral.columns]), integral._table)
+        centre, factor = integral.law(integral.posterior.outputs(theta), theta)
+        apart = (u - integral.start) / integral.scale - centre
         own = stats.t(4).cdf(np.einsum("nba,nb->na", factor, apart) / WIDER)
-    chosen = rng.integers(scatter.number, size=(n, len(scatter.groups)))[:, scatter._group_of]
-    points = np.stack([shifted(scatter.base, shift) for shift in own - scatter.base[chosen, np.arange(k)]])
-    found, _, _ = scatter.integrate(theta, points)
+    chosen = rng.integers(integral.number, size=(n, len(integral.groups)))[:, integral._group_of]
+    points = np.stack([shifted(integral.base, shift) for shift in own - integral.base[chosen, np.arange(k)]])
+    found, _, _ = integral.integrate(theta, points)
     there = found.values[np.arange(n)[:, None], chosen, np.arange(k)]
-    np.testing.assert_allclose(there, theta[:, scatter.columns], rtol=1e-6)
+    np.testing.assert_allclose(there, theta[:, integral.columns], rtol=1e-6)
     return found
 
 

@@ -28,7 +28,7 @@ from equifinal.samplers import root_swap
 from equifinal.samplers.geometric import loops as kernel
 from equifinal.samplers.geometric import rattle
 from equifinal.samplers.geometric import sampler as geometric
-from equifinal.samplers.geometric.scaled_fibre import equipment, ground
+from equifinal.samplers.geometric.scaled_fibre import equipment, scaled_fibre
 from equifinal.samplers.geometric.settings import PAPER
 from equifinal.samplers.protocol import Task
 from equifinal.samplers.running import run as running
@@ -110,7 +110,7 @@ def test_ratios_of_the_volume_do_not_depend_on_how_combinations_are_written() ->
 def test_the_proposal_has_the_density_it_claims(transition: str) -> None:
     """The kernel's log ratio against normal densities with covariances written out in NumPy."""
     fibre, settings = mixed_fibre(), geometric.Settings(transition=transition)
-    known = ground(fibre, True)
+    known = scaled_fibre(fibre, True)
     u = points(fibre, 6)
     n, q = len(u), 2
     factor = np.linalg.cholesky([[0.04, 0.01], [0.01, 0.09]])
@@ -165,7 +165,7 @@ def test_composite_moves_are_undone_by_the_other_order() -> None:
         along,
         counts,
     )
-    scale = ground(fibre, True).scale
+    scale = scaled_fibre(fibre, True).scale
     code = constraint_code(fibre, scale)
     constraint = rattle.Constraint(code.function, code.data, 2, d, keepalive=code)
     moved = rattle.move(constraint, u / scale, momenta, 0.1, 3)
@@ -174,7 +174,7 @@ def test_composite_moves_are_undone_by_the_other_order() -> None:
         # from the proposal across to where the first move ended: which normals do that?
         start, middle = proposal[i : i + 1], moved.u[i] * scale
         found = fibre.geometry_in_coordinates(start)
-        jacobian = found.jacobian[0] * scale / np.hypot(found.values[0], ground(fibre, True).softening)[:, None]
+        jacobian = found.jacobian[0] * scale / np.hypot(found.values[0], scaled_fibre(fibre, True).softening)[:, None]
         normal = np.linalg.qr(jacobian.T)[0].T
         normal *= np.sign(np.diag(jacobian @ normal.T))[:, None]
         delta = (middle - start[0]) / scale
@@ -304,7 +304,7 @@ def test_the_first_transitions_are_like_those_that_warmup_finds() -> None:
 def test_a_first_guess_as_wide_as_the_prior_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     """On SI the posterior is a hundred times narrower."""
     posterior, fibre = si(), fibre_of(si().problem)
-    widest = np.diag(ground(fibre, True).spread ** 2)
+    widest = np.diag(scaled_fibre(fibre, True).spread ** 2)
     monkeypatch.setattr(geometric, "first_covariance", lambda posterior, u, fibre: np.tile(widest, (len(u), 1, 1)))
     settings = RunSettings(sampler="geometric", warmup=4000, draws=2000)
     theta = run(posterior, settings, fibre=fibre).theta

@@ -19,8 +19,8 @@ from equifinal.formats.toml import loads
 from equifinal.posterior.posterior import Posterior
 from equifinal.posterior.study import Study
 from equifinal.samplers.collapsed import sampler as collapsed
-from equifinal.samplers.marginal import noise_integral as scatter
-from equifinal.samplers.marginal.noise_integral import Scatter, apart, fitted, student_4
+from equifinal.samplers.marginal import noise_integral
+from equifinal.samplers.marginal.noise_integral import NoiseIntegral, apart, fitted, student_4
 from equifinal.samplers.protocol import Task
 from equifinal.samplers.running import run as running
 from equifinal.samplers.running.run import RunSettings, run
@@ -74,16 +74,16 @@ def noisy(family: str) -> Posterior:
     return Posterior(loads(text, name=family))
 
 
-def at_a_trajectory(family: str, number: int, k: float = 0.6, a: float = 2.1) -> tuple[Scatter, np.ndarray]:
+def at_a_trajectory(family: str, number: int, k: float = 0.6, a: float = 2.1) -> tuple[NoiseIntegral, np.ndarray]:
     posterior = noisy(family)
     middle = [posterior.problem.priors[name].quantile(0.5) for name in posterior.noise_only]
     theta = np.array([[k, a, *middle]])
     u = posterior.to_coordinates(theta)
     scale = np.sqrt(np.diagonal(laplace(posterior, u)[0][0]))[2:]
-    return Scatter(posterior, posterior.noise_only, u[0, 2:], scale, number), theta
+    return NoiseIntegral(posterior, posterior.noise_only, u[0, 2:], scale, number), theta
 
 
-def exact(made: Scatter, theta: np.ndarray) -> float:
+def exact(made: NoiseIntegral, theta: np.ndarray) -> float:
     """The integral by quadrature in u, in a box that holds nearly all of it."""
     posterior = made.posterior
     found = posterior.outputs(theta)
@@ -150,7 +150,7 @@ def test_quantiles_of_student_t() -> None:
 def test_where_the_law_is() -> None:
     """Far from where the Newton steps begin, as a bad trajectory makes it."""
     made, theta = at_a_trajectory("normal", 8, k=1.5, a=3.5)
-    made = Scatter(made.posterior, made.parameters, made.start, np.array([0.3]), 8)
+    made = NoiseIntegral(made.posterior, made.parameters, made.start, np.array([0.3]), 8)
     found = made.posterior.outputs(theta)
     centre, factor = made.law(found, theta)
     z = np.linspace(-10, 10, 20_001)
@@ -199,7 +199,7 @@ def test_what_is_too_noisy_is_left_among_the_combinations(monkeypatch: pytest.Mo
     rng = np.random.default_rng(1)
     for good, held in ((0.02, ("s",)), (0.0, ())):
         assert fitted(posterior, ("s",), u, np.array([0.3]), found, theta, good, rng).parameters == held
-    monkeypatch.setattr(scatter, "POINTS", ())
+    monkeypatch.setattr(noise_integral, "POINTS", ())
     plan = collapsed.prepare(Task(posterior, Study(posterior.problem).coarsest_fibre[0], collapsed.Settings()), 1)
     assert plan.noise_integral(posterior).parameters == ()
     assert plan.mixture.centre.shape[1] == 3

@@ -31,9 +31,9 @@ class Points(NamedTuple):
 
     theta: Array
     log_weight: Array
-    scatter: Array
-    scatter_log_weight: Array
-    scatter_log_likelihood: Array
+    noise: Array
+    noise_log_weight: Array
+    noise_log_likelihood: Array
 
 
 class State(NamedTuple):
@@ -46,9 +46,9 @@ class State(NamedTuple):
     log_ratio: Array  # log w
     theta: Array  # the roots of U
     log_weight: Array  # of the roots
-    scatter: Array  # the noise parameters of U
-    scatter_log_weight: Array
-    scatter_log_likelihood: Array  # at each of them
+    noise: Array  # the noise parameters of U
+    noise_log_weight: Array
+    noise_log_likelihood: Array  # at each of them
     key: NDArray[np.uint64]  # of the random numbers
     proposals: Array  # how many so far, the log of the sum of their weights, and of the squares
     log_sum: Array
@@ -88,7 +88,7 @@ def randoms(plan: Plan, state: State, target: Target, batch: int, first: int, la
     for key in state.key:
         rng = np.random.default_rng([int(key), batch])
         own = plan.mixture.numbers(rng, length)
-        uniforms = rng.random((length, 3 + len(target.scatter.groups)))
+        uniforms = rng.random((length, 3 + len(target.integral.groups)))
         behind.append([part[first:last] for part in target.numbers(rng, length)])
         h = plan.mixture.from_numbers(*(part[first:last] for part in own))
         drawn.append((h, own[2][first:last], uniforms[first:last]))
@@ -152,7 +152,7 @@ class Batch:
         with np.errstate(invalid="ignore"):
             ratio = shaped(made.log_target) - log_q
         self.log_ratio[:, at + 1] = np.where(np.isfinite(ratio), ratio, -np.inf)  # no target, or no proposal
-        own = Points(found.theta, pseudo_marginal.on_branch(target.fibre, found, made.chosen), *made.scattered)
+        own = Points(found.theta, pseudo_marginal.on_branch(target.fibre, found, made.chosen), *made.integrated)
         for room, part in zip(self.points, own, strict=True):
             room[:, at + 1] = shaped(part)
         self.solves[:, at], self.failures[:, at] = shaped(made.solves), shaped(made.failures)
@@ -194,16 +194,16 @@ class Batch:
         )
 
 
-def drawn_from(target: Target, points: Points, source: NDArray[np.int64], for_root: Array, for_scatter: Array) -> Drawn:
+def drawn_from(target: Target, points: Points, source: NDArray[np.int64], for_root: Array, for_noise: Array) -> Drawn:
     """theta, chosen by uniforms from the points of the candidate at which each iteration ended."""
     rows = np.arange(len(source))[:, None]
     theta = points.theta[rows, source, _chosen(points.log_weight, source, for_root)]
     log_likelihood = np.zeros(source.shape)
-    for g, group in enumerate(target.scatter.groups):
-        weight = np.ascontiguousarray(points.scatter_log_weight[:, :, g])
-        own = _chosen(weight, source, np.ascontiguousarray(for_scatter[..., g]))
-        theta[..., target.scatter.columns[group]] = points.scatter[rows, source, own][..., group]
-        log_likelihood += points.scatter_log_likelihood[rows, source, g, own]
+    for g, group in enumerate(target.integral.groups):
+        weight = np.ascontiguousarray(points.noise_log_weight[:, :, g])
+        own = _chosen(weight, source, np.ascontiguousarray(for_noise[..., g]))
+        theta[..., target.integral.columns[group]] = points.noise[rows, source, own][..., group]
+        log_likelihood += points.noise_log_likelihood[rows, source, g, own]
     fibre, d = target.fibre, theta.shape[2]
     position = fibre.to_coordinates(theta.reshape(-1, d))
     there, log_slope = to_theta(position, fibre.table)

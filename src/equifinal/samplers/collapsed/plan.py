@@ -18,8 +18,8 @@ from equifinal.fibre import Fibre
 from equifinal.language.expression import Name
 from equifinal.posterior.posterior import Posterior
 from equifinal.samplers.coordinates.of_combinations import combination_coordinates
-from equifinal.samplers.marginal.noise_integral import Scatter, apart, fitted, nothing
-from equifinal.samplers.marginal.target import Explored, Target, Tool
+from equifinal.samplers.marginal.noise_integral import NoiseIntegral, apart, fitted, nothing
+from equifinal.samplers.marginal.target import AnyEstimator, CountedTarget, Target
 from equifinal.samplers.points.law import Moments
 from equifinal.samplers.proposals import quality
 from equifinal.samplers.proposals.log_sums import beside_largest
@@ -56,10 +56,10 @@ class Plan(NamedTuple):
     solves: int
     failures: int
 
-    def noise_integral(self, posterior: Posterior) -> Scatter:
+    def noise_integral(self, posterior: Posterior) -> NoiseIntegral:
         """Give the integral over noise parameters."""
         held = tuple(name for name, there in zip(posterior.parameters, self.held, strict=True) if there)
-        return Scatter(posterior, held, self.noise_start, self.noise_scale, self.noise_points)
+        return NoiseIntegral(posterior, held, self.noise_start, self.noise_scale, self.noise_points)
 
     @property
     def refusal(self) -> str:
@@ -72,7 +72,7 @@ class Plan(NamedTuple):
 def prepare(
     posterior: Posterior,
     fibre: Fibre,
-    tools: Sequence[Callable[[], Tool]],
+    tools: Sequence[Callable[[], AnyEstimator]],
     rng: np.random.Generator,
     report: Callable[[str], None] = lambda text: None,
 ) -> Plan:
@@ -84,10 +84,10 @@ def prepare(
         Make estimators of p_C with more and more points; the first is taken that is good enough.
     """
     modes = find_modes(posterior, fibre, rng, report)
-    explored, noise = _explored(posterior, fibre, tools, modes, rng)
-    if explored.target.scatter.parameters:
-        report(f"{', '.join(explored.target.scatter.parameters)}: integrated out along each trajectory")
-    search = Importance(explored, unfolded(posterior, explored.coordinates, modes))
+    counted, noise = _counted(posterior, fibre, tools, modes, rng)
+    if counted.target.integral.parameters:
+        report(f"{', '.join(counted.target.integral.parameters)}: integrated out along each trajectory")
+    search = Importance(counted, unfolded(posterior, counted.coordinates, modes))
     solves, failures = modes.solves, modes.failures
     passes = search.passes(report)
     if not passes and not modes.tempered and noise <= TOO_NOISY:
@@ -97,9 +97,9 @@ def prepare(
         found_more = news(modes, before)
         report(modes.in_words if found_more else "no other mode")
         if found_more:
-            solves, failures = solves + explored.solves, failures + explored.failures
-            explored, noise = _explored(posterior, fibre, tools, modes, rng)
-            search = Importance(explored, unfolded(posterior, explored.coordinates, modes))
+            solves, failures = solves + counted.solves, failures + counted.failures
+            counted, noise = _counted(posterior, fibre, tools, modes, rng)
+            search = Importance(counted, unfolded(posterior, counted.coordinates, modes))
             passes = search.passes(report)
     if search.nowhere:
         raise SamplingError(
@@ -113,17 +113,17 @@ def prepare(
     if not passes and noise <= TOO_NOISY and q:
         around = on_the_way(posterior, rng, walkers.NUMBER, modes.log_density[0])
         solves, failures = solves + around.solves, failures + around.failures
-        x = explored.coordinates.at(around.position)
-        mixture, found, start = walkers.settle(explored, mixture, x, report)
+        x = counted.coordinates.at(around.position)
+        mixture, found, start = walkers.settle(counted, mixture, x, report)
         weights = np.full(len(start), 1 / len(start))
         covariance = np.cov(start.T).reshape(local.shape)
         local = np.linalg.cholesky(covariance + 1e-6 * np.diag(np.diag(covariance)) + 1e-300 * np.eye(q))
-    integral = explored.target.scatter
+    integral = counted.target.integral
     return Plan(
         mixture=mixture,
         quality=found,
-        number=explored.target.tool.number,
-        unfolded=explored.coordinates.replaced,
+        number=counted.target.tool.number,
+        unfolded=counted.coordinates.replaced,
         held=np.isin(fibre.names, integral.parameters),
         noise_start=integral.start,
         noise_scale=integral.scale,
@@ -131,25 +131,25 @@ def prepare(
         start=start,
         weights=weights,
         local=local,
-        moments=explored.moments,
+        moments=counted.moments,
         noise=noise,
         modes=len(modes.h),
-        solves=solves + explored.solves,
-        failures=failures + explored.failures,
+        solves=solves + counted.solves,
+        failures=failures + counted.failures,
     )
 
 
-def _explored(
+def _counted(
     posterior: Posterior,
     fibre: Fibre,
-    tools: Sequence[Callable[[], Tool]],
+    tools: Sequence[Callable[[], AnyEstimator]],
     modes: Modes,
     rng: np.random.Generator,
-) -> tuple[Explored, float]:
+) -> tuple[CountedTarget, float]:
     """The target around modes, and the noise of its estimates."""
     moments = _moments_at(modes, fibre)
     tool, noise = _enough_points(modes, tools, fibre, moments, rng)
-    plain = Explored(Target(posterior, fibre, tool, nothing(posterior)), moments, rng)
+    plain = CountedTarget(Target(posterior, fibre, tool, nothing(posterior)), moments, rng)
     parameters = apart(posterior, fibre)
     if not parameters or noise > TOO_NOISY:
         return plain, noise
@@ -158,23 +158,23 @@ def _explored(
     start = modes.position[0][[fibre.names.index(name) for name in parameters]]
     theta = _some_theta(plain, modes)
     found = posterior.outputs(theta)
-    scatter = fitted(posterior, parameters, start, width, found, theta, LITTLE_NOISE, rng)
-    explored = Explored(Target(posterior, fibre, tool, scatter), moments, rng)
-    explored.solves += plain.solves + int(found.solves.sum())
-    explored.failures += plain.failures + int(found.failures.sum())
-    return explored, noise
+    integral = fitted(posterior, parameters, start, width, found, theta, LITTLE_NOISE, rng)
+    counted = CountedTarget(Target(posterior, fibre, tool, integral), moments, rng)
+    counted.solves += plain.solves + int(found.solves.sum())
+    counted.failures += plain.failures + int(found.failures.sum())
+    return counted, noise
 
 
-def _some_theta(explored: Explored, modes: Modes) -> Array:
+def _some_theta(counted: CountedTarget, modes: Modes) -> Array:
     """The modes, and some draws of the posterior more or less, by one small round of importance sampling."""
-    law = laplace(unfolded(explored.target.posterior, explored.coordinates, modes))
-    x = law.sample(explored.rng, DRAWN)
-    made = explored.estimates(x)
+    law = laplace(unfolded(counted.target.posterior, counted.coordinates, modes))
+    x = law.sample(counted.rng, DRAWN)
+    made = counted.estimates(x)
     with np.errstate(invalid="ignore"):
-        weights = beside_largest(made.log_target - explored.log_density(law, x))
-    theta = explored.target.fibre.to_theta(modes.position)
+        weights = beside_largest(made.log_target - counted.log_density(law, x))
+    theta = counted.target.fibre.to_theta(modes.position)
     if weights.sum() > 0:
-        chosen = explored.rng.choice(DRAWN, DRAWN, p=weights / weights.sum())
+        chosen = counted.rng.choice(DRAWN, DRAWN, p=weights / weights.sum())
         theta = np.concatenate([theta, made.chosen[chosen]])
     return theta
 
@@ -190,12 +190,12 @@ def _moments_at(modes: Modes, fibre: Fibre) -> Moments:
 
 def _enough_points(
     modes: Modes,
-    tools: Sequence[Callable[[], Tool]],
+    tools: Sequence[Callable[[], AnyEstimator]],
     fibre: Fibre,
     moments: Moments,
     rng: np.random.Generator,
     trials: int = 100,
-) -> tuple[Tool, float]:
+) -> tuple[AnyEstimator, float]:
     """As few points as make log hat p_C nearly free of noise at the highest mode; and its variance."""
     c, _ = combination_coordinates(fibre).backward(modes.h[:1])
     for make in tools:

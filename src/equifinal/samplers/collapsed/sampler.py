@@ -12,9 +12,9 @@ Then every chain is an independence Metropolis sampler. Its proposals c' ~ q wit
     min(1, w'/w),    w = l(c) hat p_C(c; U) |dc/dh| / q(h),
 
 and theta is chosen from U at every iteration. Noise parameters that the model does not have are no part of c: they are
-integrated out for each trajectory, without any solve, and drawn afresh as well (`scatter`); U has their points too, and
-l(c) is an estimate. This is the pseudo-marginal sampler with another proposal, so it is exact for any q and any number
-of points. As proposals do not depend on where the chain is, they are made and solved in large batches.
+integrated out for each trajectory, without any solve, and drawn afresh as well (`noise_integral`); U has their points
+too, and l(c) is an estimate. This is the pseudo-marginal sampler with another proposal, so it is exact for any q and
+any number of points. As proposals do not depend on where the chain is, they are made and solved in large batches.
 They are also draws of an importance sampler, so that the mean of w is the marginal likelihood Z.
 
 Before sampling, q has to pass a gate: the Pareto shape k-hat of the weights below 0.5 and an acceptance above 0.65. If
@@ -39,7 +39,7 @@ from equifinal.samplers.collapsed import plan as proposal
 from equifinal.samplers.collapsed.batches import COUNTS, State, batch_length, drawn_from, run_batch
 from equifinal.samplers.collapsed.plan import Plan
 from equifinal.samplers.collapsed.settings import POINTS, WARMUP, Settings
-from equifinal.samplers.marginal.target import Estimates, Target, Tool
+from equifinal.samplers.marginal.target import AnyEstimator, Estimates, Target
 from equifinal.samplers.points.law import Moments
 from equifinal.samplers.protocol import Block, Kept, Start, Task, concatenated
 from equifinal.samplers.pseudo_marginal import sampler as pseudo_marginal
@@ -60,7 +60,7 @@ def prepare(task: Task, seed: int, report: Callable[[str], None] = lambda text: 
     return proposal.prepare(task.posterior, fibre, tools, np.random.default_rng([seed, 7]), report)
 
 
-def _tool(fibre: Fibre, settings: Settings, number: int) -> Tool:
+def _tool(fibre: Fibre, settings: Settings, number: int) -> AnyEstimator:
     return pseudo_marginal.estimator(fibre, replace(settings, aux=int(number)))
 
 
@@ -86,16 +86,16 @@ def init(task: Task, plan: Plan, rngs: Sequence[np.random.Generator]) -> Start:
         log_ratio=np.array([s.log_target[0] for _, s, _ in starts]),
         theta=np.stack([s.found.theta[0] for _, s, _ in starts]),
         log_weight=np.stack(roots),
-        scatter=np.stack([s.scattered.values[0] for _, s, _ in starts]),
-        scatter_log_weight=np.stack([s.scattered.log_weight[0] for _, s, _ in starts]),
-        scatter_log_likelihood=np.stack([s.scattered.log_likelihood[0] for _, s, _ in starts]),
+        noise=np.stack([s.integrated.values[0] for _, s, _ in starts]),
+        noise_log_weight=np.stack([s.integrated.log_weight[0] for _, s, _ in starts]),
+        noise_log_likelihood=np.stack([s.integrated.log_likelihood[0] for _, s, _ in starts]),
         key=keys,
         proposals=np.zeros(chains),
         log_sum=np.full(chains, -np.inf),
         log_squares=np.full(chains, -np.inf),
         stood=np.zeros((chains, 2), np.int64),
     )
-    middle = np.full((chains, 1, len(target.scatter.groups)), 0.5)
+    middle = np.full((chains, 1, len(target.integral.groups)), 0.5)
     here = drawn_from(target, state.points(), np.zeros((chains, 1), np.int64), middle[..., 0], middle)
     state = state._replace(
         position=here.position[:, 0], log_prior=here.log_prior[:, 0], log_likelihood=here.log_likelihood[:, 0]

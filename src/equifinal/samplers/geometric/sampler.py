@@ -40,7 +40,7 @@ from equifinal.samplers import root_swap
 from equifinal.samplers.adaptation import FACTOR_EVERY, factorised, update_moments
 from equifinal.samplers.geometric import loops, rattle
 from equifinal.samplers.geometric.loops import Transition, Weights
-from equifinal.samplers.geometric.scaled_fibre import equipment, ground
+from equifinal.samplers.geometric.scaled_fibre import equipment, scaled_fibre
 from equifinal.samplers.geometric.settings import WARMUP, Settings
 from equifinal.samplers.protocol import Info, NoPlan, Start, Task, concatenated, no_findings, no_plan, steps_in_a_block
 from equifinal.samplers.searching.climbing import search
@@ -107,7 +107,7 @@ def begin(task: Task, positions: Array) -> Start:
         )
     found = posterior.evaluate(positions)
     chains, q = len(positions), fibre.rank
-    widest = np.diag(ground(fibre, settings.scaled).spread)
+    widest = np.diag(scaled_fibre(fibre, settings.scaled).spread)
     size = 0.25 if settings.step_size is None else settings.step_size
     length = size * (4 if settings.steps is None else settings.steps)
     state = State(

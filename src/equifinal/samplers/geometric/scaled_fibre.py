@@ -21,7 +21,7 @@ Array = NDArray[np.float64]
 RATTLE = rattle.Settings()
 
 
-class Ground(NamedTuple):
+class ScaledFibre(NamedTuple):
     """A fibre in scaled coordinates."""
 
     code: ConstraintCode
@@ -31,24 +31,24 @@ class Ground(NamedTuple):
     spread: Array  # of h(c) under the prior
 
 
-_grounds: WeakKeyDictionary[Fibre, dict[bool, Ground]] = WeakKeyDictionary()
+_scaled: WeakKeyDictionary[Fibre, dict[bool, ScaledFibre]] = WeakKeyDictionary()
 
 
-def ground(fibre: Fibre, scaled: bool) -> Ground:
+def scaled_fibre(fibre: Fibre, scaled: bool) -> ScaledFibre:
     """Made once for a fibre; ``scaled`` says whether coordinates are divided by the prior's spread."""
-    known = _grounds.setdefault(fibre, {})
+    known = _scaled.setdefault(fibre, {})
     if scaled not in known:
         quartiles = np.array([[p.quantile(0.25), p.quantile(0.75)] for p in fibre.priors.values()])
         u = from_theta(np.ascontiguousarray(quartiles.T), fibre.table)
         scale = np.abs(u[1] - u[0]) / 1.349 if scaled else np.ones(len(fibre.names))
         h = combination_coordinates(fibre)
-        known[scaled] = Ground(constraint_code(fibre, scale), scale, h.softening, h.single, h.spread)
+        known[scaled] = ScaledFibre(constraint_code(fibre, scale), scale, h.softening, h.single, h.spread)
     return known[scaled]
 
 
 def equipment(fibre: Fibre, scaled: bool, force: bool) -> tuple[Rules, Place, Space]:
     """What the kernels need; made for each step, for threads may work at once."""
-    place = ground(fibre, scaled)
+    place = scaled_fibre(fibre, scaled)
     q, d, labels = fibre.rank, len(fibre.names), len(fibre.combinations.labels)
     tolerances = (float(RATTLE.tolerance), int(RATTLE.iterations), float(RATTLE.reversibility))
     rules = Rules(place.code.function, place.code.force if force else 0, place.code.data, *tolerances)

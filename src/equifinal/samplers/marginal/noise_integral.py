@@ -51,7 +51,7 @@ LEAST_CURVATURE = 0.05
 WIDER = 1.1  # than the curvature says: a law should have the heavier tails
 
 
-class Scattered(NamedTuple):
+class Integrated(NamedTuple):
     """M points of the noise parameters (n, M, k) for n trajectories; for each group, the log of their weights
     (n, groups, M), which sum up to factors of l(c); and what they add to log L.
 
@@ -73,7 +73,7 @@ class Scattered(NamedTuple):
         return total
 
 
-class Scatter:
+class NoiseIntegral:
     """Estimates of l(c).
 
     Parameters
@@ -115,16 +115,16 @@ class Scatter:
         """(number, M, k), for as many estimates."""
         return shifted(self.base, rng.random((number, 1, len(self.parameters))))
 
-    def integrate(self, theta: Array, uniforms: Array) -> tuple[Scattered, Integers, Integers]:
+    def integrate(self, theta: Array, uniforms: Array) -> tuple[Integrated, Integers, Integers]:
         """Integrate over the noise parameters, whatever they are in theta (n, d); count solves and failures."""
         if not self.parameters:
             values, solves, failures = self.posterior.log_likelihood(theta)
             weight = values[:, None, None]
-            return Scattered(np.empty((len(theta), 1, 0)), weight, weight.copy()), solves, failures
+            return Integrated(np.empty((len(theta), 1, 0)), weight, weight.copy()), solves, failures
         found = self.posterior.outputs(theta)
         return self.along(found, theta, uniforms), found.solves, found.failures
 
-    def along(self, found: Outputs, theta: Array, uniforms: Array) -> Scattered:
+    def along(self, found: Outputs, theta: Array, uniforms: Array) -> Integrated:
         """The same where trajectories are known."""
         n, number, k = uniforms.shape
         groups = len(self.groups)
@@ -143,7 +143,7 @@ class Scatter:
             log_weight = log_likelihood + prior - log_g - math.log(number)
         log_weight[:, 0] += float(np.sum(np.log(self.scale)))
         values = to_theta((self.start + self.scale * z).reshape(-1, k), self._table)[0].reshape(z.shape)
-        return Scattered(values, np.where(np.isfinite(log_weight), log_weight, -np.inf), log_likelihood)
+        return Integrated(values, np.where(np.isfinite(log_weight), log_weight, -np.inf), log_likelihood)
 
     def law(self, found: Outputs, theta: Array) -> tuple[Array, Array]:
         """Centres (n, k) in units of scale around start, and Cholesky factors (n, k, k) of the curvature there.
@@ -195,9 +195,9 @@ class Scatter:
         return np.array([np.minimum(low + 2 * DIFFERENCE, middle), np.maximum(high - 2 * DIFFERENCE, middle)])
 
 
-def nothing(posterior: Posterior) -> Scatter:
+def nothing(posterior: Posterior) -> NoiseIntegral:
     """No parameter is integrated out."""
-    return Scatter(posterior, (), np.empty(0), np.empty(0), 1)
+    return NoiseIntegral(posterior, (), np.empty(0), np.empty(0), 1)
 
 
 def apart(posterior: Posterior, fibre: Fibre) -> tuple[str, ...]:
@@ -217,7 +217,7 @@ def fitted(
     theta: Array,
     good: float,
     rng: np.random.Generator,
-) -> Scatter:
+) -> NoiseIntegral:
     """Choose the integral for trajectories like those of theta; it is over nothing where it would be too noisy.
 
     As few points are taken as make the relative variance of l less than ``good``, and no estimate far too high.
@@ -225,7 +225,7 @@ def fitted(
     n = len(theta)
     repeated = _some(found, np.repeat(np.arange(n), TRIALS))
     for number in POINTS:
-        made = Scatter(posterior, parameters, start, scale, number)
+        made = NoiseIntegral(posterior, parameters, start, scale, number)
         points = made.uniforms(rng, n * TRIALS)
         log_l = made.along(repeated, np.repeat(theta, TRIALS, axis=0), points).log_mean.reshape(n, TRIALS)
         with np.errstate(invalid="ignore"):

@@ -1,7 +1,7 @@
 """The posterior density of the combinations, estimated: what importance sampling, walkers and chains are about.
 
-Noise parameters that can be integrated out for a trajectory (`scatter`) are not among the combinations then: c is held
-at a value of theirs, whose prior density is divided out.
+Noise parameters that can be integrated out for a trajectory (`noise_integral`) are not among the combinations then: c
+is held at a value of theirs, whose prior density is divided out.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 from equifinal.fibre import Fibre
 from equifinal.posterior.posterior import Posterior
 from equifinal.samplers.coordinates.unfolding import unfolding
-from equifinal.samplers.marginal.noise_integral import Scatter, Scattered
+from equifinal.samplers.marginal.noise_integral import Integrated, NoiseIntegral
 from equifinal.samplers.points.estimator import Estimate, Estimator, EstimatorByC, choose
 from equifinal.samplers.points.law import Moments
 from equifinal.samplers.proposals.mixture import Mixture
 
 Array = NDArray[np.float64]
-Tool = Estimator | EstimatorByC
+AnyEstimator = Estimator | EstimatorByC
 
 PIECE = 2_000_000  # points on fibres that are kept in memory together
 
@@ -29,7 +29,7 @@ class Numbers(NamedTuple):
     """Uniforms behind n estimates: points on fibres (n, N, width), those of noise parameters (n, M, k), a root (n,)."""
 
     points: Array
-    scatter: Array
+    noise: Array
     choice: Array
 
 
@@ -37,7 +37,7 @@ class Estimates(NamedTuple):
     """log of l(c) p_C(c) |dc/dx| at points x, with all that goes with it."""
 
     log_target: Array
-    scattered: Scattered
+    integrated: Integrated
     chosen: Array  # theta, by weight, with noise parameters as they are held
     found: Estimate
     solves: NDArray[np.int64]
@@ -53,14 +53,14 @@ class Target:
         What x is: `Unfolding`, noise parameters held.
     """
 
-    def __init__(self, posterior: Posterior, fibre: Fibre, tool: Tool, scatter: Scatter):
-        self.posterior, self.fibre, self.tool, self.scatter = posterior, fibre, tool, scatter
-        self.coordinates = unfolding(fibre).holding(scatter.parameters, scatter.start)
+    def __init__(self, posterior: Posterior, fibre: Fibre, tool: AnyEstimator, integral: NoiseIntegral):
+        self.posterior, self.fibre, self.tool, self.integral = posterior, fibre, tool, integral
+        self.coordinates = unfolding(fibre).holding(integral.parameters, integral.start)
 
     def numbers(self, rng: np.random.Generator, number: int) -> Numbers:
         """Draw the random numbers of so many estimates."""
         points = self.tool.many_uniforms(rng, number)
-        return Numbers(points, self.scatter.uniforms(rng, number), rng.random(number))
+        return Numbers(points, self.integral.uniforms(rng, number), rng.random(number))
 
     def estimate(self, x: Array, numbers: Numbers, moments: Moments) -> Estimates:
         """Estimate the target at x (n, q less what is held)."""
@@ -69,29 +69,29 @@ class Target:
         found = self.tool.estimate(c, numbers.points, moments)
         chosen = found.theta[np.arange(n), choose(found.log_weight, numbers.choice)]
         with np.errstate(invalid="ignore"):
-            density = found.log_p + log_slope - self.scatter.log_prior_at_start
+            density = found.log_p + log_slope - self.integral.log_prior_at_start
         possible = np.isfinite(density)
-        scattered, solves, failures = self._scattered(chosen, numbers.scatter, possible)
-        log_l = scattered.log_mean
+        integrated, solves, failures = self._scattered(chosen, numbers.noise, possible)
+        log_l = integrated.log_mean
         target = np.where(possible & np.isfinite(log_l), density + log_l, -np.inf)
-        return Estimates(target, scattered, chosen, found, solves, failures)
+        return Estimates(target, integrated, chosen, found, solves, failures)
 
     def _scattered(
         self, theta: Array, uniforms: Array, possible: NDArray[np.bool_]
-    ) -> tuple[Scattered, NDArray[np.int64], NDArray[np.int64]]:
+    ) -> tuple[Integrated, NDArray[np.int64], NDArray[np.int64]]:
         """No solve is spent where nothing is possible."""
         n, number, k = uniforms.shape
-        nowhere = np.full((n, len(self.scatter.groups), number), -np.inf)
-        made = Scattered(np.full((n, number, k), np.nan), nowhere, nowhere.copy())
+        nowhere = np.full((n, len(self.integral.groups), number), -np.inf)
+        made = Integrated(np.full((n, number, k), np.nan), nowhere, nowhere.copy())
         solves, failures = np.zeros((2, n), np.int64)
         if possible.any():
-            there, solves[possible], failures[possible] = self.scatter.integrate(theta[possible], uniforms[possible])
+            there, solves[possible], failures[possible] = self.integral.integrate(theta[possible], uniforms[possible])
             for whole, part in zip(made, there, strict=True):
                 whole[possible] = part
         return made, solves, failures
 
 
-class Explored:
+class CountedTarget:
     """The log of the target at points, each with new points on its fibre; and what that has cost so far."""
 
     def __init__(self, target: Target, moments: Moments, rng: np.random.Generator):

@@ -32,7 +32,7 @@ class Cuts(NamedTuple):
     logarithmic: NDArray[np.bool_]  # whether w_I are logarithms
 
 
-class Room(NamedTuple):
+class Workspace(NamedTuple):
     """Arrays to work in."""
 
     offset: Array  # of w_D
@@ -48,7 +48,7 @@ class Room(NamedTuple):
 def room_for(cuts):
     q, r = cuts.slopes.shape
     order = np.zeros(r + 1, np.int64)
-    return Room(np.zeros(q), np.zeros(r), np.zeros(r), np.zeros(r + 1), order, np.zeros(r), np.zeros((r + 1, r)))
+    return Workspace(np.zeros(q), np.zeros(r), np.zeros(r), np.zeros(r + 1), order, np.zeros(r), np.zeros((r + 1, r)))
 
 
 @compiled
@@ -157,10 +157,10 @@ def set_vertex(simplex, slack, inside, outside, target):
 
 
 @compiled
-def clip(simplices, count, slope, offset, tolerance, target, room):
+def clip(simplices, count, slope, offset, tolerance, target, space):
     """What remains of simplices where slope . w + offset >= 0, in `target`; returns how many there are."""
     r = slope.shape[0]
-    slack, order = room.slack, room.order
+    slack, order = space.slack, space.order
     found = 0
     for k in range(count):
         simplex = simplices[k]
@@ -221,18 +221,18 @@ def add_up(simplices, count, total):
 
 
 @compiled
-def polytope(cuts, c, simplices, spare, total, room):
+def polytope(cuts, c, simplices, spare, total, space):
     """The fibre over c as simplices, how many there are, and sums of their volumes; the arrays grow as needed."""
     q, r = cuts.slopes.shape
-    if not set_offset(cuts, c, room.offset) or not set_box(cuts, room.offset, room.low, room.high):
+    if not set_offset(cuts, c, space.offset) or not set_box(cuts, space.offset, space.low, space.high):
         return simplices, spare, total, 0
-    count = split_box(room.low, room.high, simplices, room.order)
+    count = split_box(space.low, space.high, simplices, space.order)
     for k in range(q):
         slope = cuts.slopes[k]
-        least = most = room.offset[k]
-        size = abs(room.offset[k])
+        least = most = space.offset[k]
+        size = abs(space.offset[k])
         for m in range(r):
-            ends = (slope[m] * room.low[m], slope[m] * room.high[m])
+            ends = (slope[m] * space.low[m], slope[m] * space.high[m])
             least += min(ends)
             most += max(ends)
             size += max(abs(ends[0]), abs(ends[1]))
@@ -245,7 +245,7 @@ def polytope(cuts, c, simplices, spare, total, room):
                 continue  # no corner of the box is cut off
             if spare.shape[0] <= MOST_PIECES * count:  # there is one more in the making
                 spare = np.empty((2 * MOST_PIECES * count + 1, r + 1, r))
-            count = clip(simplices, count, sign * slope, sign * (room.offset[k] - bound), tolerance, spare, room)
+            count = clip(simplices, count, sign * slope, sign * (space.offset[k] - bound), tolerance, spare, space)
             simplices, spare = spare, simplices
     if total.shape[0] < count:
         total = np.empty(2 * count)
@@ -254,18 +254,18 @@ def polytope(cuts, c, simplices, spare, total, room):
 
 @compiled
 def lists_for(cuts):
-    """Room for a few simplices, and for sums of their volumes."""
+    """Workspace for a few simplices, and for sums of their volumes."""
     r = cuts.slopes.shape[1]
     return np.empty((32, r + 1, r)), np.empty((32, r + 1, r)), np.empty(32)
 
 
 @compiled
 def volumes(cuts, c):
-    room = room_for(cuts)
+    space = room_for(cuts)
     simplices, spare, total = lists_for(cuts)
     found = np.zeros(c.shape[0])
     for n in range(c.shape[0]):
-        simplices, spare, total, count = polytope(cuts, c[n], simplices, spare, total, room)
+        simplices, spare, total, count = polytope(cuts, c[n], simplices, spare, total, space)
         found[n] = total[count - 1] if count else 0.0
     return found
 
@@ -273,11 +273,11 @@ def volumes(cuts, c):
 @compiled
 def sizes(cuts, c):
     """How many simplices each polytope is made of."""
-    room = room_for(cuts)
+    space = room_for(cuts)
     simplices, spare, total = lists_for(cuts)
     found = np.zeros(c.shape[0], np.int64)
     for n in range(c.shape[0]):
-        simplices, spare, total, found[n] = polytope(cuts, c[n], simplices, spare, total, room)
+        simplices, spare, total, found[n] = polytope(cuts, c[n], simplices, spare, total, space)
     return found
 
 
@@ -298,11 +298,11 @@ def which(total, count, aim):
 def draw(cuts, c, uniforms):
     n, points, r = uniforms.shape
     free, log_density = np.full((n, points, r), np.nan), np.full((n, points), np.nan)
-    room = room_for(cuts)
+    space = room_for(cuts)
     simplices, spare, total = lists_for(cuts)
-    w = room.point
+    w = space.point
     for i in range(n):
-        simplices, spare, total, count = polytope(cuts, c[i], simplices, spare, total, room)
+        simplices, spare, total, count = polytope(cuts, c[i], simplices, spare, total, space)
         if count == 0:
             continue
         volume = total[count - 1]
@@ -367,16 +367,16 @@ def is_inside(cuts, offset, w):
 def log_densities(cuts, c, free):
     n, points, _ = free.shape
     found = np.full((n, points), -np.inf)
-    room = room_for(cuts)
+    space = room_for(cuts)
     simplices, spare, total = lists_for(cuts)
     for i in range(n):
-        simplices, spare, total, count = polytope(cuts, c[i], simplices, spare, total, room)
+        simplices, spare, total, count = polytope(cuts, c[i], simplices, spare, total, space)
         if count == 0:
             continue
         flat = -math.log(total[count - 1])
         for p in range(points):
-            slope = set_coordinates(cuts, free[i, p], room.point)
-            if is_inside(cuts, room.offset, room.point):
+            slope = set_coordinates(cuts, free[i, p], space.point)
+            if is_inside(cuts, space.offset, space.point):
                 found[i, p] = flat + slope
     return found
 
@@ -402,21 +402,21 @@ def set_shares(simplex, w, vertices, shares):
 def inverse(cuts, c, free):
     n, points, r = free.shape
     uniforms = np.full((n, points, r), np.nan)
-    room = room_for(cuts)
+    space = room_for(cuts)
     simplices, spare, total = lists_for(cuts)
-    w, shares = room.point, room.slack
+    w, shares = space.point, space.slack
     for i in range(n):
-        simplices, spare, total, count = polytope(cuts, c[i], simplices, spare, total, room)
+        simplices, spare, total, count = polytope(cuts, c[i], simplices, spare, total, space)
         for p in range(points):
             set_coordinates(cuts, free[i, p], w)
-            if count == 0 or not is_inside(cuts, room.offset, w):
+            if count == 0 or not is_inside(cuts, space.offset, w):
                 continue
             best, k = -np.inf, 0
             for candidate in range(count):
-                least = set_shares(simplices[candidate], w, room.vertices, shares)
+                least = set_shares(simplices[candidate], w, space.vertices, shares)
                 if least > best:
                     best, k = least, candidate
-            set_shares(simplices[k], w, room.vertices, shares)
+            set_shares(simplices[k], w, space.vertices, shares)
             rest = 0.0
             for step in range(r, -1, -1):
                 before, rest = rest, rest + max(shares[step], 0.0)

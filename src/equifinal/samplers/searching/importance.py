@@ -13,7 +13,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from equifinal.samplers.marginal.target import Explored
+from equifinal.samplers.marginal.target import CountedTarget
 from equifinal.samplers.proposals import mixture as mixtures
 from equifinal.samplers.proposals.log_sums import beside_largest
 from equifinal.samplers.proposals.mixture import DF, Mixture
@@ -31,8 +31,8 @@ DUST = 1e-5  # of all weight, not looked at when a mixture is fitted
 class Importance:
     """All draws so far, weighted against all proposals so far."""
 
-    def __init__(self, explored: Explored, modes: Modes):
-        self.explored, self.modes, self.rng = explored, modes, explored.rng
+    def __init__(self, counted: CountedTarget, modes: Modes):
+        self.counted, self.modes, self.rng = counted, modes, counted.rng
         self.floor = min(modes.covariance, key=lambda s: np.linalg.slogdet(s)[1])  # of the narrowest mode
         self.mixture = laplace(modes)
         self.quality: Quality = NONE
@@ -62,9 +62,9 @@ class Importance:
         """A round with the newest mixture, and how well that fits."""
         proposal = defended(self.mixture)
         x = proposal.sample(self.rng, size)
-        log_target = self.explored.log_target(x)
+        log_target = self.counted.log_target(x)
         with np.errstate(invalid="ignore"):
-            log_weight = log_target - self.explored.log_density(proposal, x)
+            log_weight = log_target - self.counted.log_density(proposal, x)
         self.quality = judged(log_weight)
         self._weighted |= bool(np.isfinite(log_weight).any())
         self.proposals.append(proposal)
@@ -74,14 +74,14 @@ class Importance:
     def _highest(self) -> float:
         """The highest weight that any draw so far has under the newest proposal, beside the mean of that one's own."""
         with np.errstate(invalid="ignore"):
-            weights = beside_largest(self.log_target - self.explored.log_density(self.proposals[-1], self.x))
+            weights = beside_largest(self.log_target - self.counted.log_density(self.proposals[-1], self.x))
         return float(weights.max() / weights[-self.sizes[-1] :].mean())
 
     def weighted(self) -> tuple[Array, Array]:
         """Draws with weights that none of them dominates."""
         rounds = zip(self.sizes, self.proposals, strict=True)
         log_q = np.logaddexp.reduce(
-            [math.log(n / len(self.x)) + self.explored.log_density(p, self.x) for n, p in rounds]
+            [math.log(n / len(self.x)) + self.counted.log_density(p, self.x) for n, p in rounds]
         )
         with np.errstate(invalid="ignore"):
             weights = beside_largest(self.log_target - log_q)  # none without a target or a proposal

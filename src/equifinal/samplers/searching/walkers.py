@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from equifinal.samplers.marginal.target import Explored
+from equifinal.samplers.marginal.target import CountedTarget
 from equifinal.samplers.proposals import mixture as mixtures
 from equifinal.samplers.proposals.mixture import Mixture
 from equifinal.samplers.proposals.quality import Quality, defended, judged, refusal
@@ -47,18 +47,18 @@ class Settled(NamedTuple):
 
 
 def settle(
-    explored: Explored, mixture: Mixture, x: Array, report: Callable[[str], None] = lambda text: None
+    counted: CountedTarget, mixture: Mixture, x: Array, report: Callable[[str], None] = lambda text: None
 ) -> Settled:
     """Improve a mixture that does not fit, from points x (n, q) all around; give the best mixture found."""
-    walkers = _Walkers(explored, x)
+    walkers = _Walkers(counted, x)
     best: Settled | None = None
     rounds: list[Array] = []
     volume = math.inf
     for number in range(1, MOST_ROUNDS + 1):
         rounds.append(walkers.walk(mixture))
         been = np.concatenate(rounds[-LAST_ROUNDS:])
-        mixture = defended(_fitted(been, explored.rng))
-        now = Settled(mixture, _judged(explored, mixture), been.reshape(-1, been.shape[2]))
+        mixture = defended(_fitted(been, counted.rng))
+        now = Settled(mixture, _judged(counted, mixture), been.reshape(-1, been.shape[2]))
         report(f"{NUMBER} walkers: proposal {now.quality.in_words}")
         before, volume = volume, _log_volume(rounds[-1])
         spreading = abs(volume - before) > SAME_VOLUME
@@ -71,16 +71,16 @@ def settle(
 
 
 class _Walkers:
-    def __init__(self, explored: Explored, x: Array):
-        self.explored, self.rng = explored, explored.rng
+    def __init__(self, counted: CountedTarget, x: Array):
+        self.counted, self.rng = counted, counted.rng
         fine = x[np.isfinite(x).all(axis=1)]
         self.x = fine[self.rng.choice(len(fine), NUMBER, replace=len(fine) < NUMBER)]
-        self.log_target = explored.log_target(self.x)  # minus infinity here and there: then every step is taken
+        self.log_target = counted.log_target(self.x)  # minus infinity here and there: then every step is taken
         self.log_share = np.zeros(NUMBER)
 
     def walk(self, mixture: Mixture) -> Array:
         """A round, with labels by this mixture; where they have been (times, walkers, q)."""
-        self.x = self.explored.coordinates.relabelled(mixture, self.x, self.rng.random(NUMBER))
+        self.x = self.counted.coordinates.relabelled(mixture, self.x, self.rng.random(NUMBER))
         self.log_share = self._share(mixture, self.x)
         been = []
         for step in range(STEPS):
@@ -98,10 +98,10 @@ class _Walkers:
     def _share(self, mixture: Mixture, x: Array) -> Array:
         """log of the share that x has in q_C."""
         with np.errstate(invalid="ignore"):
-            return np.nan_to_num(mixture.log_density(x) - self.explored.log_density(mixture, x), nan=-np.inf)
+            return np.nan_to_num(mixture.log_density(x) - self.counted.log_density(mixture, x), nan=-np.inf)
 
     def _move(self, mixture: Mixture, mine: NDArray[np.int64], there: Array, gain: Array) -> None:
-        log_target, log_share = self.explored.log_target(there), self._share(mixture, there)
+        log_target, log_share = self.counted.log_target(there), self._share(mixture, there)
         with np.errstate(invalid="ignore"):
             change = gain + log_target + log_share - self.log_target[mine] - self.log_share[mine]
             taken = np.log(self.rng.random(len(mine))) < change
@@ -116,9 +116,9 @@ def _log_volume(x: Array) -> float:
     return 0.5 * float(np.linalg.slogdet(np.atleast_2d(np.cov(flat.T)))[1]) if x.shape[2] else 0.0
 
 
-def _judged(explored: Explored, mixture: Mixture) -> Quality:
-    x = mixture.sample(explored.rng, JUDGED)
-    return judged(explored.log_target(x) - explored.log_density(mixture, x))
+def _judged(counted: CountedTarget, mixture: Mixture) -> Quality:
+    x = mixture.sample(counted.rng, JUDGED)
+    return judged(counted.log_target(x) - counted.log_density(mixture, x))
 
 
 def _fitted(been: Array, rng: np.random.Generator) -> Mixture:
