@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 
+from equifinal.algebra.arithmetic.budget import Budget
 from equifinal.algebra.arithmetic.polynomials import (
     Ratio,
     coefficients_in,
@@ -75,4 +76,4 @@ def test_factors_are_divided_out() -> None:
 def test_substitution() -> None:
     into = ring(["x", "y"], PRIME)
     x, y = into.gens()
-    assert mapped(A**2 * B + C, [x + y, y, 5], into) == (x + y) ** 2 * y + 5
+    assert mapped(A**2 * B + C, [x + y, y, into.constant(5)], into, Budget(1e9)) == (x + y) ** 2 * y + 5

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from equifinal.algebra.arithmetic.budget import Budget
 from equifinal.algebra.arithmetic.polynomials import ring
 from equifinal.algebra.elimination.fibre_points import isolated, substituted
 from equifinal.language.model import Model
@@ -51,4 +52,4 @@ def test_what_became_known_is_put_in() -> None:
     a, b, c = ring("abc", PRIME).gens()
     into = ring("ac", PRIME)
     u, w = into.gens()
-    assert substituted(a * b + c, "abc", {"b": 5}, into, "ac") == 5 * u + w
+    assert substituted(a * b + c, "abc", {"b": 5}, into, "ac", Budget(1e9)) == 5 * u + w
