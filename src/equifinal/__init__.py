@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from equifinal.identifiability.verdicts import Identifiability
     from equifinal.language.model import Model
     from equifinal.posterior.posterior import Posterior
+    from equifinal.posterior.study import Study
     from equifinal.prediction.equivalents import equivalents
     from equifinal.prediction.simulate import simulate
     from equifinal.problem.data import Experiment, InputSeries, Observations
@@ -45,6 +46,7 @@ _HOMES = {
     "Fibre": "fibre",
     "equivalents": "prediction.equivalents",
     "Posterior": "posterior.posterior",
+    "Study": "posterior.study",
     "sample": "studies.sample",
     "simulate": "prediction.simulate",
     "calibrate": "studies.calibrate.replicates",
@@ -66,6 +68,7 @@ __all__ = [
     "Posterior",
     "Prior",
     "Problem",
+    "Study",
     "advise",
     "analyse",
     "calibrate",
