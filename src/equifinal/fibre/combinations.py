@@ -128,14 +128,16 @@ class Combinations:
         return self._geometry(theta, np.ones_like(theta), spread)
 
     def in_coordinates(self, u: Array, table: Array, spread: Array) -> Geometry:
-        return self._geometry(*_with_slopes(u, table), spread)
+        theta, slope = _with_slopes(u, table)
+        return self._geometry(theta, slope, spread)
 
     def _geometry(self, theta: Array, slope: Array, spread: Array) -> Geometry:
         return Geometry(*_geometry(theta, slope, spread, self.address, self.rank, len(self.labels)))
 
     def project(self, u: Array, v: Array, table: Array, spread: Array) -> Projection:
         at = self.in_coordinates(u, table, spread)
-        return Projection(*_project(at.jacobian, at.status, v), at.status)
+        tangent, normal = _project(at.jacobian, at.status, v)
+        return Projection(tangent, normal, at.status)
 
     def all_values(self, theta: Array) -> Array:
         """Values of the independent functions, then of the labels."""
