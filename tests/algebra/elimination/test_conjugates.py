@@ -20,7 +20,7 @@ TRUTH = {"k": 3, "m": 5, "a": 7}
 def output(model: Model, point: dict[str, int], orders: int) -> np.ndarray:
     array = np.array([[point[name] for name in model.parameters]], dtype=np.int64)
     run = OutputSeries(model, model.parameters, array, {}, PRIME, tangents=False)
-    run.extend(orders)
+    run.extend(orders, plenty())
     return run.output_coefficients()[:, :, 0]
 
 
