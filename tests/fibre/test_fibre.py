@@ -367,11 +367,12 @@ def test_partition_at_one_c_depends_on_c_alone():
 # --- what may go wrong ---
 
 
-def test_incomplete_analysis_is_refused():
+@pytest.mark.parametrize(("unfinished", "missing"), [("out of time", "more time"), ("too large", "more effort")])
+def test_incomplete_analysis_is_refused(unfinished, missing):
     from dataclasses import replace
 
-    result = replace(analyse(Model.parse("x' = -a*b*x", ["x"])), complete=False)
-    with pytest.raises(IdentifiabilityError, match="give it more time"):
+    result = replace(analyse(Model.parse("x' = -a*b*x", ["x"])), complete=False, unfinished=unfinished)
+    with pytest.raises(IdentifiabilityError, match=f"allow {missing}"):
         Fibre.of(result, box(a=(0, 1), b=(0, 1), x_0=(0, 1)))
 
 

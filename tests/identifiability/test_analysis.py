@@ -269,7 +269,8 @@ def test_time_limit_is_honoured_and_labelled(ticks):
     assert not result.complete
     assert result.fibre_dimension == 0
     assert set(result.parameters.values()) == {"locally"}
-    assert "was not settled" in identifiability_text(result)
+    assert result.unfinished == "out of time"
+    assert "The global question was not settled. The analysis ran out of time." in identifiability_text(result)
     with pytest.raises(IdentifiabilityError, match="more time"):
         result.expresses("ka")
 

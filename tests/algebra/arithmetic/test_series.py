@@ -9,18 +9,16 @@ from math import factorial
 import numpy as np
 import pytest
 
-from equifinal.algebra.arithmetic.budget import Budget
 from equifinal.algebra.arithmetic.residues import BadPrime, random_prime, rational, residue
 from equifinal.algebra.arithmetic.series import OutputSeries
 from equifinal.language.model import Model
-
-PRIME = 2147483629
+from tests.support.modulo import PRIME, plenty
 
 
 def series(model: Model, point: dict[str, int], order: int) -> OutputSeries:
     array = np.array([[point[n] for n in model.parameters]], dtype=np.int64).reshape(1, len(point))
     run = OutputSeries(model, model.parameters, array, {}, PRIME)
-    run.extend(order, Budget(1e9))
+    run.extend(order, plenty())
     return run
 
 
@@ -47,10 +45,10 @@ def test_growing_keeps_what_is_known():
     signals = {"u": np.array([rng.randrange(PRIME) for _ in range(40)])}
     points = np.array([[rng.randrange(1, PRIME) for _ in model.parameters] for _ in range(3)])
     at_once = OutputSeries(model, model.parameters, points, signals, PRIME)
-    at_once.extend(33, Budget(1e9))
+    at_once.extend(33, plenty())
     step_by_step = OutputSeries(model, model.parameters, points, signals, PRIME)
     for order in (3, 9, 20, 33):
-        step_by_step.extend(order, Budget(1e9))
+        step_by_step.extend(order, plenty())
     assert np.array_equal(at_once.output_jacobian(), step_by_step.output_jacobian())
 
 

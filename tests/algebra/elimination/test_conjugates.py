@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from equifinal.algebra.arithmetic.budget import Budget
 from equifinal.algebra.arithmetic.residues import BadPrime
 from equifinal.algebra.arithmetic.series import OutputSeries
 from equifinal.algebra.elimination.conjugates import Field, Undefined, agreeing, evaluate_at
@@ -21,7 +20,7 @@ TRUTH = {"k": 3, "m": 5, "a": 7}
 def output(model: Model, point: dict[str, int], orders: int) -> np.ndarray:
     array = np.array([[point[name] for name in model.parameters]], dtype=np.int64)
     run = OutputSeries(model, model.parameters, array, {}, PRIME, tangents=False)
-    run.extend(orders, Budget(1e9))
+    run.extend(orders, plenty())
     return run.output_coefficients()[:, :, 0]
 
 

@@ -7,7 +7,6 @@ import random
 import numpy as np
 import pytest
 
-from equifinal.algebra.arithmetic.budget import Budget
 from equifinal.algebra.arithmetic.polynomials import ring, value_at
 from equifinal.algebra.elimination.ratios import Ratios
 from tests.support.modulo import PRIME, modulo, plenty
@@ -45,14 +44,14 @@ def test_what_a_ratio_depends_on(ratios: Ratios) -> None:
 def test_a_planted_quotient_is_found(ratios: Ratios) -> None:
     points = at_random(60)
     values = [modulo("(a + 2*b)/(3*a*b - 1)", point) for point in points]
-    over, under = ratios.fitted([0, 1], values, points, (1, 2), Budget(1e9))  # type: ignore[misc]
+    over, under = ratios.fitted([0, 1], values, points, (1, 2), plenty())  # type: ignore[misc]
     for point in at_random(70)[60:]:
         at = [point[name] for name in FREE]
         expected = modulo("(a + 2*b)/(3*a*b - 1)", point)
         assert value_at(over, at) == expected * value_at(under, at) % PRIME
-    assert ratios.fitted([0, 1], values, points, (1, 1), Budget(1e9)) is None  # of too low a degree
-    assert ratios.fitted([0], values, points, (2, 2), Budget(1e9)) is None  # without one of its parameters
-    assert ratios.fitted([0, 1], values, points[:8], (1, 2), Budget(1e9)) is None  # with too few points
+    assert ratios.fitted([0, 1], values, points, (1, 1), plenty()) is None  # of too low a degree
+    assert ratios.fitted([0], values, points, (2, 2), plenty()) is None  # without one of its parameters
+    assert ratios.fitted([0, 1], values, points[:8], (1, 2), plenty()) is None  # with too few points
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from equifinal.language.expression import to_text
 from equifinal.problem.prior import Prior
 from equifinal.samplers.coordinates.unfolding import unfolding
 from equifinal.samplers.proposals import mixture
+from tests.support.clocks import hurry
 
 POSITIVE = Prior("lognormal", meanlog=0.0, sdlog=1.0)
 
@@ -31,6 +32,16 @@ def test_what_is_replaced() -> None:
     assert finer("a*b", "b") == ["a*b", "b"]  # one root
     assert finer("a*b") == ["a*b"]
     assert finer("a + b + c", "a*b + b*c + a*c", "a*b*c") == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("combinations", [("a + b", "a*b", "k*s"), ("a + b + c", "a*b + b*c + a*c", "a*b*c")])
+def test_no_clock_decides_on_what_is_replaced(combinations: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = unfolding(fibre(*combinations))
+    hurry(monkeypatch.setattr, 1e6)
+    found = unfolding(fibre(*combinations))
+    assert found.finer.identity() == expected.finer.identity()
+    assert found.replaced.tolist() == expected.replaced.tolist()
+    assert found.replaced.any()
 
 
 def proposal(dimension: int) -> mixture.Mixture:

@@ -87,13 +87,12 @@ def relation_rows(
     rows = []
     for i in range(rank):
         budget.spend(len(keys))
-        factors = {key: int(reduced[i, j]) for j, key in enumerate(keys)}
+        factors = {key: factor for j, key in enumerate(keys) if (factor := int(reduced[i, j]))}
+        budget.spend(sum(len(groups[key]) for key in factors))
         row: dict[tuple[int, ...], int] = {}
         for key, factor in factors.items():
-            if factor:
-                budget.spend(len(groups[key]) / 3)
-                for monomial, c in groups[key].items():
-                    row[monomial] = (row.get(monomial, 0) + factor * c) % prime
+            for monomial, c in groups[key].items():
+                row[monomial] = (row.get(monomial, 0) + factor * c) % prime
         rows.append({m: c for m, c in row.items() if c})
     return [row for row in rows if row], len(keys), rank
 

@@ -25,7 +25,7 @@ from typing import Any
 
 import flint
 
-from equifinal.algebra.arithmetic.budget import Budget, divisor_steps, factor_steps, product_steps
+from equifinal.algebra.arithmetic.budget import Budget, divisor_steps, factor_steps, product_steps, terms_steps
 from equifinal.algebra.arithmetic.functions import polynomial_expression
 from equifinal.algebra.arithmetic.polynomials import Ratio
 from equifinal.algebra.arithmetic.residues import BadPrime, random_prime
@@ -176,9 +176,10 @@ class Triangular:
         polynomials = _distinct(part for e in equations for part in self._parts(e, waiting))
         found: list[tuple[int, Polynomial]] = []
         while waiting:
+            self.budget.spend(20 + len(waiting) * sum(map(terms_steps, polynomials)))
             i = self._next_unknown(polynomials, waiting)
             while True:
-                self.budget.spend(10 * sum(map(len, polynomials)))
+                self.budget.spend(20 + sum(map(terms_steps, polynomials)))
                 having = [p for p in polynomials if p.degrees()[i]]
                 divisor = min(having, key=lambda p: self._cost(p, i, waiting))
                 if len(having) == 1:
@@ -221,6 +222,7 @@ class Triangular:
             if p.is_zero():
                 continue
             p = self._vanishing(p)
+            self.budget.spend(len(waiting) * (5 + terms_steps(p)))
             for i in waiting:
                 coefficients = self._coefficients(p, i)
                 if len(coefficients) > 1 and self._vanishes(coefficients[-1]):

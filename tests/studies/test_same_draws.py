@@ -1,0 +1,54 @@
+"""The same seed gives the same draws, bit for bit, whatever state the machine is in."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+CODE = """
+import sys
+sampler, factor = sys.argv[1], float(sys.argv[2])
+from tests.support.clocks import hurry
+hurry(setattr, factor)
+import equifinal
+from equifinal.examples import example_path
+found = equifinal.sample(
+    equifinal.load(example_path("si")), sampler=sampler, chains=2, warmup=20, draws=10, seed=3, progress=False
+)
+assert found.attrs["sampler"] == sampler
+print([found.posterior[name].values.tobytes().hex() for name in sorted(found.posterior.data_vars)])
+"""
+
+
+def draws(sampler: str, clock: float, **environment: str) -> str:
+    command = [sys.executable, "-W", "ignore", "-c", CODE, sampler, str(clock)]
+    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | environment, cwd=ROOT, timeout=900)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@contextmanager
+def busy_machine() -> Iterator[None]:
+    spinning = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(2)]
+    try:
+        yield
+    finally:
+        for process in spinning:
+            process.kill()
+            process.wait()
+
+
+@pytest.mark.parametrize("sampler", ["geometric", pytest.param("collapsed", marks=pytest.mark.slow)])
+def test_nothing_compiled_a_clock_too_fast_and_a_busy_machine(sampler: str, tmp_path: Path) -> None:
+    quiet = draws(sampler, clock=1)
+    with busy_machine():
+        troubled = draws(sampler, clock=50, EQUIFINAL_CACHE_DIR=str(tmp_path), NUMBA_CACHE_DIR=str(tmp_path))
+    assert any(tmp_path.rglob("*"))  # the caches were empty indeed
+    assert troubled == quiet
