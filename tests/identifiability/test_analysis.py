@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-import time
+from itertools import count
+from types import SimpleNamespace
 
 import pytest
 
@@ -244,7 +245,16 @@ def test_json_round_trip():
         Identifiability.from_json({"parameters": {}})
 
 
-def test_time_limit_is_honoured_and_labelled():
+@pytest.fixture
+def ticks(monkeypatch):
+    """Of a clock that moves a millisecond when it is looked at, so that time is over at the same place everywhere."""
+    ticks = count()
+    clock = SimpleNamespace(monotonic=lambda: next(ticks) / 1000)
+    monkeypatch.setattr("equifinal.algebra.arithmetic.budget.time", clock)
+    return ticks
+
+
+def test_time_limit_is_honoured_and_labelled(ticks):
     model = Model.parse(
         """x0' = a1*(x1 - x0) - ka*n*x0/u
         x1' = a2*(x0 - x1)
@@ -253,9 +263,8 @@ def test_time_limit_is_honoured_and_labelled():
         u = ka*kc + ka*x0 + kc*x2""",
         ["x0"],
     )
-    began = time.monotonic()
     result = analyse(model, time_limit=2.0)
-    assert time.monotonic() - began < 8
+    assert 2000 < next(ticks) < 2100
     assert result.scope == "local"
     assert not result.complete
     assert result.fibre_dimension == 0
@@ -405,8 +414,8 @@ def test_every_freedom_has_its_words_and_can_be_stored(freedom, sentence):
     assert Freedom.from_json(json.loads(json.dumps(freedom.to_json()))) == freedom
 
 
-def test_an_unsettled_question_is_not_told_as_a_freedom():
-    result = analyse(Model.parse("\n".join(_ring(15)), ["x0"]), time_limit=2)
+def test_an_unsettled_question_is_not_told_as_a_freedom(ticks):
+    result = analyse(Model.parse("\n".join(_ring(5)), ["x0"]), time_limit=0.2)
     assert result.scope == "local"
     assert result.freedoms == ()
 

@@ -92,7 +92,7 @@ def visit(html: str, widths: Sequence[int], folder: Path, *, dark: bool = False)
         [BROWSER, *FLAGS, *options, "--window-size=1700,900", "--dump-dom", page.as_uri()],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=1800,  # a browser that hangs, not one that is slow
     )
     found = re.search(r"<pre id=\"found\">(.*?)</pre>", done.stdout, flags=re.DOTALL)
     assert found, f"the page was not measured: {done.stderr[-800:]}"
