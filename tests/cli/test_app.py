@@ -125,7 +125,9 @@ def test_progress_that_nobody_reads_does_not_end_a_run(problem: Path, tmp_path: 
 
 def test_closed_streams(tmp_path: Path) -> None:
     for closed in (">&-", "2>&-"):
-        done = subprocess.run(["bash", "-c", f"{' '.join(COMMAND)} examples {closed}"], capture_output=True, timeout=HANGING)
+        done = subprocess.run(
+            ["bash", "-c", f"{' '.join(COMMAND)} examples {closed}"], capture_output=True, timeout=HANGING
+        )
         assert done.returncode == 0
 
 
