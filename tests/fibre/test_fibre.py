@@ -10,26 +10,11 @@ import pytest
 from equifinal.errors import IdentifiabilityError
 from equifinal.examples import example_path
 from equifinal.fibre import Fibre
-from equifinal.fibre.combinations import PointStatus
-from equifinal.fibre.partition import ranked, tangent_bases
 from equifinal.formats.load import load
 from equifinal.identifiability.analysis import analyse
-from equifinal.identifiability.constancy import require_constant_output
 from equifinal.language.model import Model
 from equifinal.problem.prior import Prior
-
-SI_TRUTH = np.array([2.5e-4, 0.25, 0.6, 40.0])
-
-
-def box(**bounds: tuple[float, float]) -> dict[str, Prior]:
-    return {name: Prior("uniform", lower=low, upper=high) for name, (low, high) in bounds.items()}
-
-
-@pytest.fixture(scope="module")
-def si() -> Fibre:
-    problem = load(example_path("si"))
-    return Fibre(["beta*N - gamma", "beta/rho", "rho*I0"], problem.priors, constants={"N": 10_000}, partition=["rho"])
-
+from tests.support.charts import SI_TRUTH, box
 
 # --- SI ---
 
@@ -44,19 +29,6 @@ def test_si_chart_is_the_one_of_the_paper(si):
     np.testing.assert_allclose(roots.theta[:, 0], expected, rtol=1e-12)
     np.testing.assert_allclose(roots.log_det[:, 0], 0.0, atol=1e-12)  # |det| = 1
     assert (si.roots(np.array([[0.18], [0.3], [2.0]]), c).found == 0).all()
-
-
-def test_si_support(si):
-    """The interval that the four boxes leave, by hand, for many c at once."""
-    rng = np.random.default_rng(0)
-    theta = np.column_stack([p.quantile(rng.random(500)) for p in si.priors.values()])
-    c = si.xi(theta)
-    low = np.max([np.full(500, 0.01), 1e-5 / c[:, 1], (c[:, 0] + 0.01) / (1e4 * c[:, 1]), c[:, 2] / 500], axis=0)
-    high = np.min([np.full(500, 1.0), 1e-3 / c[:, 1], (c[:, 0] + 1) / (1e4 * c[:, 1]), c[:, 2] / 1], axis=0)
-    support = si.support(c)
-    assert support.exact.all()
-    assert (support.found == 1).all()
-    np.testing.assert_allclose(support.intervals[:, 0], np.column_stack([low, high]), rtol=1e-9)
 
 
 def test_si_by_analysis():
@@ -121,109 +93,6 @@ def test_labels_tell_branches_apart():
     np.testing.assert_allclose(fibre.equivalents(theta[0]), theta)
 
 
-def test_circle_support_with_a_fold_and_cuts():
-    fibre = Fibre(["x^2 + y^2"], box(x=(-2, 1), y=(-1, 2)), partition=["y"])
-    support = fibre.support(np.array([[0.5], [1.69], [6.0]]))
-    half = np.sqrt(0.5)
-    np.testing.assert_allclose(support.intervals[0, 0], [-half, half])
-    np.testing.assert_allclose(support.intervals[1, 0], [-1.0, 1.3])  # the fold at 1.3, the box at -1
-    np.testing.assert_allclose(support.intervals[2, 0], [np.sqrt(2), 2.0])
-    assert support.found.tolist() == [1, 1, 1]
-
-
-def test_support_of_two_intervals():
-    fibre = Fibre(["y - x^2"], box(x=(-3, 3), y=(0.5, 2)), partition=["x"])
-    support = fibre.support(np.array([[0.0]]))
-    assert support.found[0] == 2
-    expected = [[-np.sqrt(2), -np.sqrt(0.5)], [np.sqrt(0.5), np.sqrt(2)]]
-    np.testing.assert_allclose(support.intervals[0, :2], expected)
-
-
-def test_support_through_infinity():
-    """p*V = c with half-lines: the pole at 0 is an end though no bound is met."""
-    fibre = Fibre(["p*V"], {"p": Prior("gamma", shape=2, rate=1), "V": Prior("normal", mean=0, sd=3)}, partition=["V"])
-    support = fibre.support(np.array([[1.5], [-2.0]]))
-    np.testing.assert_allclose(support.intervals[:, 0], [[0.0, np.inf], [-np.inf, 0.0]])
-
-
-@pytest.mark.parametrize(
-    ("functions", "free"),
-    [
-        (["a*b + c", "a - c^2"], "b"),
-        (["a*b + c", "a - c^2"], "c"),
-        (["a^2*b - c", "b*c"], "a"),
-        (["a + b + c", "a*b + b*c + c*a"], "a"),
-        (["a^3 + b*c", "b - c"], "c"),
-    ],
-)
-def test_support_against_a_scan(functions, free):
-    fibre = Fibre(functions, box(a=(-1, 2), b=(-2, 1.5), c=(-1.5, 2)), partition=[free])
-    rng = np.random.default_rng(3)
-    theta = rng.uniform([-1, -2, -1.5], [2, 1.5, 2], (20, 3))
-    c = fibre.xi(theta)
-    support = fibre.support(c)
-    assert support.exact.all()
-    grid = np.linspace(*fibre.bounds[fibre.chart.free[0]], 4003)[1:-1]
-    for i in range(20):
-        inside = fibre.roots(grid[:, None], c[i]).found > 0
-        intervals = support.intervals[i, : support.found[i]]
-        claimed = ((grid[:, None] > intervals[:, 0]) & (grid[:, None] < intervals[:, 1])).any(axis=1)
-        near = np.abs(grid[:, None] - intervals.ravel()).min(axis=1) < 1e-9
-        assert (inside == claimed)[~near].all()
-
-
-# --- geometry ---
-
-
-def test_geometry_in_coordinates_against_differences(si):
-    rng = np.random.default_rng(5)
-    u = rng.normal(size=(6, 4))
-    found = si.geometry_in_coordinates(u)
-    for k in range(4):
-        step = np.zeros(4)
-        step[k] = 1e-6
-        slope = (si.xi(si.to_theta(u + step)) - si.xi(si.to_theta(u - step))) / 2e-6
-        np.testing.assert_allclose(found.jacobian[:, :, k], slope, rtol=1e-5, atol=1e-9)
-    gram = found.jacobian @ np.swapaxes(found.jacobian, 1, 2)
-    np.testing.assert_allclose(found.log_volume, 0.5 * np.linalg.slogdet(gram)[1], rtol=1e-9)
-
-
-def test_mirrored_coordinates_have_negative_slopes():
-    fibre = Fibre(["a*b"], {"a": Prior("normal", mean=0, sd=1, upper=2), "b": Prior("uniform", lower=1, upper=3)})
-    u = np.array([[0.3, -0.2]])
-    slope = (fibre.xi(fibre.to_theta(u + [[1e-6, 0]])) - fibre.xi(fibre.to_theta(u - [[1e-6, 0]]))) / 2e-6
-    np.testing.assert_allclose(fibre.geometry_in_coordinates(u).jacobian[:, :, 0], slope, rtol=1e-6)
-
-
-def test_projections(si):
-    rng = np.random.default_rng(6)
-    u, v = rng.normal(size=(2, 7, 4))
-    parts = si.project(u, v)
-    jacobian = si.geometry_in_coordinates(u).jacobian
-    rows = jacobian / np.linalg.norm(jacobian, axis=2, keepdims=True)
-    np.testing.assert_allclose(np.einsum("nqd,nd->nq", rows, parts.tangent), 0.0, atol=1e-10)
-    np.testing.assert_allclose(parts.tangent + parts.normal, v)
-    np.testing.assert_allclose(np.einsum("nd,nd->n", parts.tangent, parts.normal), 0.0, atol=1e-10)
-
-
-def test_rank_deficient_points_have_a_status():
-    fibre = Fibre(["x^2 + y^2", "x/z"], {n: Prior("normal", mean=0, sd=1) for n in "xyz"})
-    points = np.array([[0.0, 0.0, 1.0], [1.0, 1.0, 0.0], [1.0, 2.0, 3.0]])
-    found = fibre.geometry(points)
-    assert found.status.tolist() == [PointStatus.RANK_DEFICIENT, PointStatus.NOT_FINITE, PointStatus.OK]
-    assert found.log_volume[0] == -np.inf
-    assert np.isnan(found.log_volume[1])
-    assert np.isnan(fibre.project(points, points).tangent[:2]).all()
-
-
-def test_ratios_of_volume_on_a_fibre_do_not_depend_on_how_it_is_written():
-    priors = {n: Prior("lognormal", meanlog=0, sdlog=1) for n in "abc"}
-    one, other = Fibre(["a*b", "b/c"], priors), Fibre(["(a*b)^3 + a*b", "a*c + b/c"], priors)
-    same = one.equivalents([1.2, 0.7, 2.0], 5)
-    first, second = one.geometry(same).log_volume, other.geometry(same).log_volume
-    np.testing.assert_allclose(first - first[0], second - second[0], rtol=1e-9, atol=1e-9)
-
-
 # --- roots that are easy to lose ---
 
 SYMMETRIC = ["a + b + c", "a*b + b*c + a*c", "a*b*c"]
@@ -282,20 +151,6 @@ def test_labels_are_compared_as_closely_as_rounding_allows(functions, theta, exp
     np.testing.assert_allclose(fibre.equivalents(theta), expected)
 
 
-def test_rank_does_not_depend_on_units():
-    priors = {"b": Prior("normal", mean=1e-9, sd=1e-10), "N": Prior("normal", mean=1e6, sd=1e4)}
-    fibre = Fibre(["b*N", "b*(N - 100000)"], priors)
-    theta = np.array([[1.1e-9, 1.01e6]])
-    assert fibre.geometry(theta).status[0] == PointStatus.OK
-    assert fibre.geometry_in_coordinates(fibre.to_coordinates(theta)).status[0] == PointStatus.OK
-
-
-def test_special_points_are_said_to_be_special():
-    fibre = Fibre(["x + y", "x*y"], box(x=(0, 2), y=(0, 2)))
-    with pytest.warns(UserWarning, match="special point"):
-        fibre.equivalents([1.0, 1.0])
-
-
 def test_wrong_shapes_are_refused(si):
     for call in (si.xi, si.geometry, si.log_prior, si.to_theta, si.geometry_in_coordinates, si.labels):
         with pytest.raises(IdentifiabilityError, match="must hold 4 numbers"):
@@ -312,56 +167,6 @@ def test_wrong_shapes_are_refused(si):
 def test_a_name_is_a_parameter_or_a_constant():
     with pytest.raises(IdentifiabilityError, match="both as a constant and as a parameter"):
         Fibre(["a*b"], box(a=(0, 1), b=(0, 1)), constants={"a": 3})
-
-
-# --- partitions ---
-
-
-def test_scores_sum_to_one_and_do_not_depend_on_how_xi_is_written():
-    priors = {n: Prior("lognormal", meanlog=0, sdlog=1) for n in "abcd"}
-    one, other = Fibre(["a*b", "b/c"], priors), Fibre(["100*(a*b)^3", "a*c"], priors)
-    scores, others = ({free: v for v, free in ranked(tangent_bases(f._jacobians()))} for f in (one, other))
-    assert sum(scores.values()) == pytest.approx(1.0)
-    assert scores == pytest.approx(others)
-
-
-def test_rank_revealing_partition_can_fail_and_is_checked():
-    """Large gradients that all lie in one combination: the first two pivots are a and b."""
-    priors = box(a=(0.5, 2), b=(0.5, 2), s=(0.5, 2), z=(0.5, 2))
-    with pytest.raises(IdentifiabilityError, match="not valid"):
-        Fibre(["100*a*b", "s*z"], priors, partition="qr")
-    fibre = Fibre(["100*a*b", "s*z"], priors)
-    assert len({*fibre.free} & {"a", "b"}) == 1
-    assert set(Fibre(["a*b", "s*z"], priors).free) == set(fibre.free)
-
-
-def test_rank_revealing_partition_where_it_works(si):
-    assert len(si.with_partition("qr").free) == 1
-
-
-def test_few_roots_are_preferred():
-    """Fixing a gives one root, fixing b two; their scores are alike."""
-    fibre = Fibre(["a^2*b + b"], box(a=(0.5, 1.5), b=(0.5, 1.5)))
-    assert fibre.free == ("a",)
-    assert fibre.chart.degree == 1
-
-
-def test_named_partition_is_checked(si):
-    assert si.with_partition(["I0"]).free == ("I0",)
-    with pytest.raises(IdentifiabilityError, match="cannot be the free coordinates"):
-        si.with_partition(["rho", "I0"])
-    with pytest.raises(IdentifiabilityError, match="did you mean 'rho'"):
-        si.with_partition(["roh"])
-    with pytest.raises(IdentifiabilityError, match="must be 'volume', 'qr'"):
-        si.with_partition("qrr")
-
-
-def test_partition_at_one_c_depends_on_c_alone():
-    fibre = Fibre(["x*y"], box(x=(0.01, 10), y=(0.01, 1)))
-    assert fibre.partition_at([[0.5]]) == fibre.partition_at([[0.5]])
-    circle = Fibre(["x^2 + y^2"], box(x=(0.01, 1), y=(0.01, 5)), partition=["x"])
-    assert circle.partition_at([[20.0]]) == ("x",)  # a small arc near the top
-    assert circle.with_partition(["y"]).partition_at([[20.0]]) == ("x",)
 
 
 # --- what may go wrong ---
@@ -392,78 +197,9 @@ def test_noise_parameters_stand_for_themselves():
     assert (same[:, 3] == 0.3).all()
 
 
-@pytest.mark.parametrize(
-    ("theta", "n", "message"),
-    [
-        ([0.5], 3, "2 numbers .a, b. a row"),
-        ([0.5, 2.0], 3, "outside its prior"),
-        ([0.5, np.nan], 3, "outside its prior"),
-        ([0.5, 0.5], 0, "positive whole number"),
-    ],
-)
-def test_equivalents_refuses(theta, n, message):
-    with pytest.raises(IdentifiabilityError, match=message):
-        Fibre(["a*b"], box(a=(0, 1), b=(0, 1))).equivalents(theta, n)
-
-
-def test_equivalents_on_surfaces_spread_far():
-    fibre = Fibre(["a*b*c*d"], {n: Prior("lognormal", meanlog=0, sdlog=1) for n in "abcd"})
-    same = fibre.equivalents([1, 1, 1, 1], 12)
-    np.testing.assert_allclose(np.prod(same, axis=1), 1.0, rtol=1e-9)
-    assert (same.max(axis=0) / same.min(axis=0) > 20).all()
-
-
-def test_equivalents_where_random_points_rarely_hit():
-    """Eight parameters with a fixed sum near the largest: a random choice of seven of them hardly ever fits."""
-    names = "abcdefgh"
-    fibre = Fibre(["+".join(names)], box(**dict.fromkeys(names, (0, 1))))
-    same = fibre.equivalents([0.95] * 8, 10)
-    assert len(same) == 10
-    np.testing.assert_allclose(same.sum(axis=1), 7.6, rtol=1e-9)
-    assert same.min() < 0.8
-
-
 def test_a_fibre_travels(si):
     again = pickle.loads(pickle.dumps(si))
     assert again.free == si.free
     assert again.roots(np.array([[0.25]]), si.xi(SI_TRUTH)).theta == pytest.approx(
         si.roots(np.array([[0.25]]), si.xi(SI_TRUTH)).theta
     )
-
-
-# --- combinations supplied by hand ---
-
-SI = Model.parse(
-    "S' = -beta*S*I + gamma*I\nI' = beta*S*I - gamma*I\nS(0) = N - I0\nI(0) = I0\ny = rho*I",
-    ["y"],
-    constants={"N": 10_000},
-)
-TWO_EXPONENTIALS = Model.parse("x' = -a*x\nz' = -b*z\ny = x + z", ["y"])
-
-
-@pytest.mark.parametrize(
-    ("model", "combinations"),
-    [
-        (SI, ["beta*N - gamma", "beta/rho", "rho*I0"]),
-        (SI, ["beta*N - gamma", "beta/rho", "rho*I0", "gamma"]),  # finer than needed is allowed
-        (SI, ["beta", "rho", "gamma", "I0"]),
-        (TWO_EXPONENTIALS, ["a + b", "a*b", "x_0 + z_0", "b*x_0 + a*z_0"]),
-    ],
-)
-def test_good_combinations_are_accepted(model, combinations):
-    require_constant_output(model, combinations)
-
-
-@pytest.mark.parametrize(
-    ("model", "combinations", "message"),
-    [
-        (SI, ["beta/rho", "rho*I0"], "changes when gamma changes"),
-        (SI, ["beta*N - gamma", "beta/rho", "rho^2*I0^2"], "several branches"),
-        (TWO_EXPONENTIALS, ["a + b", "a*b", "x_0 + z_0", "x_0*z_0"], "several branches"),
-        (SI, ["beta*M - gamma"], "'M', which is neither"),
-        (SI, [], "not constant"),
-    ],
-)
-def test_bad_combinations_are_refused(model, combinations, message):
-    with pytest.raises(IdentifiabilityError, match=message):
-        require_constant_output(model, combinations)

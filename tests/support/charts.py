@@ -11,6 +11,11 @@ from equifinal.language.model import Model
 from equifinal.problem.prior import Prior
 
 LOWER, UPPER = 0.1, 2.0
+SI_TRUTH = np.array([2.5e-4, 0.25, 0.6, 40.0])
+
+
+def box(**bounds: tuple[float, float]) -> dict[str, Prior]:
+    return {name: Prior("uniform", lower=low, upper=high) for name, (low, high) in bounds.items()}
 
 
 def fibre_of(result: Identifiability, **options) -> Fibre:

@@ -3,7 +3,8 @@
 A comment before a block says what a test does differently:
 
     <!-- test: skip because it takes an hour -->
-    <!-- test: append --draws 200 -->              the same commands, sooner done
+    <!-- test: append --draws 200 -->                     the same commands, sooner done
+    <!-- test: replace draws=10_000 by draws=500 -->      the same Python, sooner done
 """
 
 from __future__ import annotations
@@ -41,12 +42,17 @@ def blocks_of(page: str) -> Iterator[Block]:
         before, place = text[: block.start()], f"{page}, line {text[: block.start()].count(chr(10)) + 1}"
         marker = MARKER.search(before)
         action, _, rest = marker[1].partition(" ") if marker else ("", "", "")
-        assert action in ("", "append", "skip"), f"{place}: unknown marker '{action}'"
+        assert action in ("", "append", "replace", "skip"), f"{place}: unknown marker '{action}'"
         if action == "skip":
             assert rest.startswith("because "), f"{place}: skipped without a reason"
             continue
+        body = block[2]
+        if action == "replace":
+            old, new = rest.split(" by ")
+            assert old in body, f"{place}: there is no '{old}'"
+            body = body.replace(old, new)
         name = NAMED.search(before)
-        yield Block(place, block[1], block[2], name[1] if name else "", shlex.split(rest))
+        yield Block(place, block[1], body, name[1] if name else "", shlex.split(rest) if action == "append" else [])
 
 
 def play(page: str, call: Callable[[list[str]], str]) -> dict[str, str]:
