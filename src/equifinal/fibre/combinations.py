@@ -28,6 +28,8 @@ from equifinal.problem.prior import MIRRORED, from_coordinate
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
+LEAST_SINE = 1e-12  # of the angle between a row of the Jacobian and those before, for them to be independent
+
 
 class PointStatus(IntEnum):
     """What can be said of xi at a point."""
@@ -122,14 +124,18 @@ class Combinations:
         return (self.rank + len(self.labels)) * (1 + self.dimension)
 
     def in_theta(self, theta: Array, spread: Array) -> Geometry:
-        """Evaluate; `spread` gives a typical change of each coordinate, so that rank does not depend on units."""
-        return Geometry(*_in_theta(theta, spread, self.address, self.rank, len(self.labels)))
+        """`spread` says what a typical change of each coordinate is, so that rank does not depend on units."""
+        return self._geometry(theta, np.ones_like(theta), spread)
 
     def in_coordinates(self, u: Array, table: Array, spread: Array) -> Geometry:
-        return Geometry(*_in_coordinates(u, table, spread, self.address, self.rank, len(self.labels)))
+        return self._geometry(*_with_slopes(u, table), spread)
+
+    def _geometry(self, theta: Array, slope: Array, spread: Array) -> Geometry:
+        return Geometry(*_geometry(theta, slope, spread, self.address, self.rank, len(self.labels)))
 
     def project(self, u: Array, v: Array, table: Array, spread: Array) -> Projection:
-        return Projection(*_project(u, v, table, spread, self.address, self.rank, len(self.labels)))
+        at = self.in_coordinates(u, table, spread)
+        return Projection(*_project(at.jacobian, at.status, v), at.status)
 
     def all_values(self, theta: Array) -> Array:
         """Values of the independent functions, then of the labels."""
@@ -137,7 +143,7 @@ class Combinations:
 
 
 @compiled
-def log_volume(jacobian: Array, work: Array, least: float = 1e-12) -> float:
+def log_volume(jacobian: Array, work: Array, least: float) -> float:
     """log sqrt(det A A^T) for a (q, d) matrix by Gram-Schmidt on scaled rows; -inf if rows are dependent.
 
     They are if the sine of the angle between one and those before is below `least`. Orthonormal rows stay in `work`.
@@ -181,7 +187,7 @@ def _judged_volume(jacobian, spread, scaled, work):
     for j in range(q):
         for k in range(d):
             scaled[j, k] = jacobian[j, k] * spread[k]
-    judged = log_volume(scaled, work)
+    judged = log_volume(scaled, work, LEAST_SINE)
     return log_volume(jacobian, work, 0.0) if math.isfinite(judged) else judged
 
 
@@ -193,40 +199,37 @@ def _state(log_j: float) -> int:
 
 
 @compiled
-def _in_theta(theta, spread, address, q, labels):
-    n, d = theta.shape
-    values, jacobian = np.empty((n, q)), np.empty((n, q, d))
-    log_j, status = np.empty(n), np.empty(n, np.int64)
-    out, work, point = np.empty((q + labels) * (1 + d)), np.empty((q, d)), np.empty(d)
-    scaled = np.empty((q, d))
-    for i in range(n):
-        point[:] = theta[i]
-        call_on(address, point, point, out)
-        values[i] = out[:q]
-        jacobian[i] = out[q + labels : q + labels + q * d].reshape((q, d))
-        log_j[i] = _judged_volume(jacobian[i], spread, scaled, work) if np.isfinite(out).all() else np.nan
-        status[i] = _state(log_j[i])
-    return values, jacobian, log_j, status
-
-
-@compiled
-def _in_coordinates(u, table, spread, address, q, labels):
+def _with_slopes(u, table):
+    """theta, and dtheta/du of each coordinate."""
     n, d = u.shape
-    values, jacobian = np.empty((n, q)), np.empty((n, q, d))
-    log_j, status = np.empty(n), np.empty(n, np.int64)
-    out, work, scaled = np.empty((q + labels) * (1 + d)), np.empty((q, d)), np.empty((q, d))
-    point, slope = np.empty(d), np.empty(d)
+    theta, slope = np.empty((n, d)), np.empty((n, d))
     for i in range(n):
         for k in range(d):
             kind = int(table[k, 7])
-            point[k], log_slope = from_coordinate(u[i, k], kind, table[k, 8], table[k, 9])
-            slope[k] = -math.exp(log_slope) if kind == MIRRORED else math.exp(log_slope)
+            theta[i, k], log_slope = from_coordinate(u[i, k], kind, table[k, 8], table[k, 9])
+            slope[i, k] = -math.exp(log_slope) if kind == MIRRORED else math.exp(log_slope)
+    return theta, slope
+
+
+@compiled
+def _geometry(theta, slope, spread, address, q, labels):
+    """Loops rather than slices, here and elsewhere: Numba takes seconds to compile these."""
+    n, d = theta.shape
+    values, jacobian = np.empty((n, q)), np.empty((n, q, d))
+    log_j, status = np.empty(n), np.empty(n, np.int64)
+    out, point, work, scaled = np.empty((q + labels) * (1 + d)), np.empty(d), np.empty((q, d)), np.empty((q, d))
+    for i in range(n):
+        for k in range(d):
+            point[k] = theta[i, k]
         call_on(address, point, point, out)
-        values[i] = out[:q]
         for j in range(q):
+            values[i, j] = out[j]
             for k in range(d):
-                jacobian[i, j, k] = out[q + labels + j * d + k] * slope[k]
-        log_j[i] = _judged_volume(jacobian[i], spread, scaled, work) if np.isfinite(out).all() else np.nan
+                jacobian[i, j, k] = out[q + labels + j * d + k] * slope[i, k]
+        finite = True
+        for k in range(out.shape[0]):
+            finite &= math.isfinite(out[k])
+        log_j[i] = _judged_volume(jacobian[i], spread, scaled, work) if finite else np.nan
         status[i] = _state(log_j[i])
     return values, jacobian, log_j, status
 
@@ -237,28 +240,31 @@ def _all_values(theta, address, q, labels):
     values = np.empty((n, q + labels))
     out, point = np.empty((q + labels) * (1 + d)), np.empty(d)
     for i in range(n):
-        point[:] = theta[i]
+        for k in range(d):
+            point[k] = theta[i, k]
         call_on(address, point, point, out)
-        values[i] = out[: q + labels]
+        for j in range(q + labels):
+            values[i, j] = out[j]
     return values
 
 
 @compiled
-def _project(u, v, table, spread, address, q, labels):
-    n, d = u.shape
-    _, jacobian, _, status = _in_coordinates(u, table, spread, address, q, labels)
+def _project(jacobian, status, v):
+    n, q, d = jacobian.shape
     tangent, normal = np.full((n, d), np.nan), np.full((n, d), np.nan)
     basis = np.empty((q, d))
     for i in range(n):
         if status[i] != 0:
             continue
         log_volume(jacobian[i], basis, 0.0)  # leaves an orthonormal basis of the normal space
-        normal[i] = 0.0
+        for k in range(d):
+            normal[i, k] = 0.0
         for j in range(q):
             along = 0.0
             for k in range(d):
                 along += basis[j, k] * v[i, k]
             for k in range(d):
                 normal[i, k] += along * basis[j, k]
-        tangent[i] = v[i] - normal[i]
-    return tangent, normal, status
+        for k in range(d):
+            tangent[i, k] = v[i, k] - normal[i, k]
+    return tangent, normal

@@ -22,7 +22,7 @@ from numba import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from equifinal.fibre.combinations import log_volume
+from equifinal.fibre.combinations import LEAST_SINE, log_volume
 from equifinal.machine.compiled import compiled
 from equifinal.machine.pointers import Doubles, Integers, call, shift
 from equifinal.problem.prior import MIRRORED, from_coordinate
@@ -136,7 +136,7 @@ def _log_density(v, data, theta, slope, out, jacobian, work):
         total += log_kernel(int(row[0]), row[1], row[2], row[3], theta[k]) + math.log(abs(slope[k]))
         for i in range(q):
             jacobian[i, k] = out[q + labels + i * d + k] * slope[k]
-    return total - log_volume(jacobian, work)
+    return total - log_volume(jacobian, work, LEAST_SINE)
 
 
 def _force(v, data, gradient):

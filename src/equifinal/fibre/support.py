@@ -151,16 +151,20 @@ def _positions(addresses, sizes, bounds, c, lower, upper):
     arguments, coefficients = np.empty(q + 1), np.empty(widest + 1)
     roots, work = np.empty(widest + 2), np.empty((2, widest + 3))
     for i in range(n):
-        arguments[:q] = c[i]
+        for j in range(q):
+            arguments[j] = c[i, j]
         for e in range(addresses.shape[0]):
             arguments[q] = bounds[e]
             call_on(addresses[e], arguments, arguments, coefficients)
             number, unclear = real_roots(coefficients, none, sizes[e] - 1, lower, upper, roots, work)
             doubtful[i] = doubtful[i] or unclear
             for k in range(number):
-                positions[i, count[i]] = roots[k] + 0.0  # no -0
+                at = count[i]
+                while at > 0 and positions[i, at - 1] > roots[k]:  # kept in order
+                    positions[i, at] = positions[i, at - 1]
+                    at -= 1
+                positions[i, at] = roots[k] + 0.0  # no -0
                 count[i] += 1
-        positions[i, : count[i]].sort()
     return positions, count, doubtful
 
 
