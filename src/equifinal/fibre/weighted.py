@@ -81,7 +81,7 @@ class Points(NamedTuple):
 def points(chart: Chart, table: Array, free: Array, c: Array, labels: Array | None = None) -> Points:
     """All roots at theta_I (n, r) over c, by the direct path where there is one; arguments as for `Chart.roots`."""
     if labels is None and isinstance(chart, TriangularChart) and chart.direct is not None:
-        c = np.ascontiguousarray(np.broadcast_to(c, (len(free), c.shape[1])))
+        c = np.broadcast_to(c, (len(free), c.shape[1])).copy()
         made = weighted(chart, table, np.ascontiguousarray(free[:, None]), c)
         return Points(made.theta[:, 0], made.found[:, 0], made.status[:, 0])
     roots = chart.roots(free, c, labels)
