@@ -21,7 +21,7 @@ from equifinal.fibre.combinations import Combinations, Geometry, Projection
 from equifinal.fibre.partition import ranked, tangent_bases
 from equifinal.fibre.spread import Equivalent, equivalents
 from equifinal.fibre.support import Events, Support, events_of, support
-from equifinal.fibre.weighted import Weighted, weighted
+from equifinal.fibre.weighted import Points, Weighted, points, weighted
 from equifinal.identifiability.verdicts import Identifiability
 from equifinal.language.expression import Expression, Name, names, to_text
 from equifinal.language.parser import parsed_combination
@@ -188,6 +188,11 @@ class Fibre:
         c, labels = self._values(c, labels, len(free))
         return self.chart.roots(free, c, labels)
 
+    def points(self, free: Array, c: Array, labels: Array | None = None) -> Points:
+        """The same without determinants, which is several times faster on rational charts."""
+        free = _checked(free, self.dimension, "theta_I", self.free)
+        return points(self.chart, self.table, free, *self._values(c, labels, len(free)))
+
     def weighted(self, free: Array, c: Array) -> Weighted:
         """Roots at points theta_I (n, N, r), N for each of the values c (n, q), with log p(theta) - log |det|.
 
@@ -225,7 +230,7 @@ class Fibre:
             )
         k = int(self.chart.free[0])
         c, labels = self._values(c, labels, len(_batch(c)))
-        return support(self.chart, self._events, self.table[k : k + 1], c, labels, self.bounds[k])
+        return support(self.chart, self._events, self.table, c, labels, self.bounds[k])
 
     @cached_property
     def _events(self) -> Events | None:

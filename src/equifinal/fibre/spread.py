@@ -32,7 +32,7 @@ def equivalents(fibre: Fibre, theta: Array, n: int, rng: np.random.Generator) ->
     Distances are measured in prior probability: between the distribution functions of each parameter.
     """
     c, labels = fibre.xi(theta), fibre.labels(theta) if fibre.combinations.labels else None
-    here = fibre.roots(theta[:, fibre.chart.free], c, labels)
+    here = fibre.points(theta[:, fibre.chart.free], c, labels)
     away = np.abs(here.theta[0, : here.found[0]] - theta).max(axis=1, initial=0.0)
     certain = fibre.geometry(theta).status[0] == 0 and here.status[0] == 0
     certain = certain and bool((away < 1e-6 * np.abs(theta).max()).any())
@@ -46,7 +46,7 @@ def equivalents(fibre: Fibre, theta: Array, n: int, rng: np.random.Generator) ->
 
 
 def _points(fibre: Fibre, free: Array, c: Array, labels: Array | None) -> Array:
-    roots = fibre.roots(free, c, labels)
+    roots = fibre.points(free, c, labels)
     clear = roots.status[:, None] == 0
     return roots.theta[clear & (np.arange(roots.theta.shape[1]) < roots.found[:, None])]
 
@@ -91,7 +91,7 @@ def _on_surface(fibre: Fibre, theta: Array, c: Array, labels: Array | None, n: i
         for _ in range(SHRINKS):
             trial = shares.copy()
             trial[:, k] = low + (high - low) * rng.random(WALKERS)
-            roots = fibre.roots(at(trial), c, labels)
+            roots = fibre.points(at(trial), c, labels)
             arrived = waiting & (roots.found > 0)
             chosen = (rng.random(WALKERS) * roots.found).astype(int)
             walkers[arrived] = roots.theta[arrived, chosen[arrived]]

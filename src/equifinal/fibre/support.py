@@ -18,6 +18,7 @@ from equifinal.algebra.arithmetic.budget import TooLarge
 from equifinal.algebra.elimination.triangular import BOUND, NoTriangularForm, Triangular, combination_name
 from equifinal.fibre.chart import Chart
 from equifinal.fibre.polynomial import real_roots
+from equifinal.fibre.weighted import points
 from equifinal.machine.compiled import compiled
 from equifinal.machine.functions import Functions
 from equifinal.machine.pointers import call_on
@@ -81,7 +82,7 @@ class Events:
 def support(
     chart: Chart, events: Events | None, table: Array, c: Array, labels: Array | None, bounds: Sequence[float]
 ) -> Support:
-    """The support of theta_I for each row of c; `table` is the free coordinate's row of the prior table."""
+    """The support of theta_I for each row of c; `table` is that of the priors, `bounds` are the free coordinate's."""
     n = len(c)
     lower, upper = bounds
     if events is None:
@@ -92,12 +93,12 @@ def support(
     ends[:, 0] = lower
     ends[:, 1:-1] = np.where(np.isnan(inner), upper, inner)
     pieces = inner.shape[1] + 1
-    middle = _between(ends[:, :-1], ends[:, 1:], table)
+    middle = _between(ends[:, :-1], ends[:, 1:], table[chart.free])
     real = np.arange(pieces) <= count[:, None]
     inside = np.zeros((n, pieces), bool)
     at = np.nonzero(real & (ends[:, :-1] < ends[:, 1:]))
     wanted = None if labels is None else labels[at[0]] if len(labels) == n else labels
-    roots = chart.roots(middle[at][:, None], c[at[0]], wanted)
+    roots = points(chart, table, middle[at][:, None], c[at[0]], wanted)
     inside[at] = (roots.found > 0) | (roots.status != 0)  # in doubt, inside
     exact = ~doubtful
     exact[at[0][roots.status != 0]] = False

@@ -70,6 +70,24 @@ def weighted(chart: Chart, table: Array, free: Array, c: Array) -> Weighted:
     return result
 
 
+class Points(NamedTuple):
+    """Roots without their weights, as in `Roots`."""
+
+    theta: Array
+    found: Integers
+    status: Integers
+
+
+def points(chart: Chart, table: Array, free: Array, c: Array, labels: Array | None = None) -> Points:
+    """All roots at theta_I (n, r) over c, by the direct path where there is one; arguments as for `Chart.roots`."""
+    if labels is None and isinstance(chart, TriangularChart) and chart.direct is not None:
+        c = np.broadcast_to(c, (len(free), c.shape[1])).copy()
+        made = weighted(chart, table, np.ascontiguousarray(free[:, None]), c)
+        return Points(made.theta[:, 0], made.found[:, 0], made.status[:, 0])
+    roots = chart.roots(free, c, labels)
+    return Points(roots.theta, roots.found, roots.status)
+
+
 def _fill(result: Weighted, at: tuple[Integers, ...], roots: Roots, table: Array) -> None:
     result.theta[at] = roots.theta
     result.log_weight[at] = _log_weights(roots.theta, roots.log_det, roots.found, table)

@@ -113,9 +113,11 @@ class _Forgiving:
     def __init__(self, cache: Any):
         self._cache = cache
 
-    def load_overload(self, *arguments: Any) -> Any:
+    def load_overload(self, signature: Any, context: Any) -> Any:
+        """Numba names files by number: of two processes that compile for other types, one may find the other's."""
         try:
-            return self._cache.load_overload(*arguments)
+            found = self._cache.load_overload(signature, context)
+            return found if found is None or found.signature.args == getattr(signature, "args", signature) else None
         except Exception:  # unpickling garbage raises nearly anything
             return None
 

@@ -35,6 +35,11 @@ def integrator() -> Callable[..., Any]:
     return _integrator[0]
 
 
+def is_compiled() -> bool:
+    """Whether there is code for this machine already, so that there is little to wait for."""
+    return _integrator is not None or cache.read(entry_name()) is not None
+
+
 def entry_name() -> str:
     """The integrator's name in the cache: another one for every change of source, compiler or processor."""
     here = Path(__file__).parent

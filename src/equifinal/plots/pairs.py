@@ -114,7 +114,7 @@ def _curves(fibre: Fibre, c: Array, labels: Array | None) -> list[Array]:
         ends = prior.cdf(np.array([low, high]))
         inside = 0.5 - 0.5 * np.cos(np.pi * (np.arange(CURVE) + 0.5) / CURVE)
         free = prior.quantile(ends[0] + (ends[1] - ends[0]) * inside)[:, None]
-        roots = fibre.roots(free, c, labels)
+        roots = fibre.points(free, c, labels)
         for k in range(roots.theta.shape[1]):
             there = (roots.status == 0) & (k < roots.found)
             # where the number of solutions changes the k-th is another one: a new piece

@@ -6,9 +6,10 @@ import math
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any, Protocol
 
+from equifinal.ode.integrator import is_compiled
 from equifinal.samplers.running.run import Update
 
 LINE_SECONDS = 5.0
@@ -55,6 +56,11 @@ def show_stage(text: str, enabled: bool = True) -> Iterator[None]:
     else:
         _say(text)
         yield
+
+
+def show_compiling(enabled: bool = True) -> AbstractContextManager[None]:
+    what = "model" if is_compiled() else "solvers (first run on this machine only)"
+    return show_stage(f"compiling the {what}", enabled)
 
 
 class _Terminal:

@@ -15,7 +15,8 @@ from equifinal.samplers import registry
 from equifinal.samplers.protocol import FibreUse
 from equifinal.samplers.running.run import Update, run
 from equifinal.samplers.settings import run_settings
-from equifinal.studies.progress import show_run, show_stage
+from equifinal.studies.ahead import compiling_ahead
+from equifinal.studies.progress import show_compiling, show_run, show_stage
 
 if TYPE_CHECKING:
     from arviz import InferenceData
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from equifinal.identifiability.verdicts import Identifiability
 
 
+@compiling_ahead()
 def sample(
     problem: Problem | Study,
     *,
@@ -76,7 +78,7 @@ def sample(
     study = Study.of(problem, analysis=analysis, fibre=fibre)
     settings = run_settings(study.problem, asked)
     visible = progress is True
-    with show_stage("compiling (the first run on a machine takes about ten seconds)", visible):
+    with show_compiling(visible):
         posterior = study.posterior
     own, notes = None, []
     if settings.sampler == registry.AUTO or settings.sampler_settings().needs_fibre:

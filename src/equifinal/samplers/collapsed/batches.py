@@ -185,7 +185,9 @@ class Batch:
         """What the iterations gave, theta drawn from the points of each."""
         uniforms = self.drawn.uniforms
         return Block(
-            *drawn_from(self.target, self.points, self.source, uniforms[..., 1], uniforms[..., 3:]),
+            *drawn_from(
+                self.target, self.points, self.source, np.ascontiguousarray(uniforms[..., 1]), uniforms[..., 3:]
+            ),
             self.acceptance,
             self.source == np.arange(1, self.length + 1),
             self.solves,
@@ -219,7 +221,7 @@ def run_batch(target: Target, plan: Plan, state: State, batch: int, first: int, 
     jumps = made.run(first)
     block = made.block()
     rows, end = made.rows, made.source[:, -1]
-    log_ratio = made.log_ratio[:, 1:][:, jumps]  # only these are draws of the proposal
+    log_ratio = np.ascontiguousarray(made.log_ratio[:, 1:][:, jumps])  # only these are draws of the proposal
     return state._replace(
         position=block.position[:, -1],
         log_prior=block.log_prior[:, -1],

@@ -41,7 +41,7 @@ from equifinal.samplers.running.sent_once import SentOnce
 from equifinal.samplers.settings import RunSettings, run_settings
 from equifinal.studies.calibrate.findings import LOG_LIKELIHOOD, Calibration
 from equifinal.studies.calibrate.log import ReplicateLog
-from equifinal.studies.progress import show_count, show_stage
+from equifinal.studies.progress import show_compiling, show_count, show_stage
 from equifinal.studies.sample import sample
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ def calibrate(
             "true value is ranked; use more draws"
         )
     study = Study(without_values(study.problem), analysis=study.known_analysis, fibre=fibre)
-    with show_stage("compiling (the first run on a machine takes about ten seconds)", progress):
+    with show_compiling(progress):
         posterior = study.posterior
     with show_stage("analysing identifiability", progress):
         exact = registry.entry(settings.sampler).fibre is FibreUse.EXACT and settings.sampler_settings().needs_fibre
