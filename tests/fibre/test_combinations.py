@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from equifinal.fibre import Fibre
-from equifinal.fibre.combinations import PointStatus, log_volume
+from equifinal.fibre.combinations import LEAST_SINE, PointStatus, log_volume
 from equifinal.problem.prior import Prior
 from tests.support.charts import SI_TRUTH
 
@@ -76,14 +76,14 @@ def test_volumes_are_those_of_numpy(q: int, seed: int) -> None:
     """Rows of any size: squares of the largest overflow."""
     rng = np.random.default_rng(seed)
     a, scale = rng.normal(size=(q, 4)), rng.uniform(-200, 200, q)
-    found = log_volume(a * 10.0 ** scale[:, None], np.empty((q, 4)))
+    found = log_volume(a * 10.0 ** scale[:, None], np.empty((q, 4)), LEAST_SINE)
     assert found == pytest.approx(0.5 * np.linalg.slogdet(a @ a.T)[1] + scale.sum() * np.log(10), abs=1e-7)
 
 
 def test_dependent_rows_have_no_volume() -> None:
     a = np.array([[1.0, 2.0, 3.0], [2.0, 4.0, 6.0 + 1e-13]])
-    assert log_volume(a, np.empty((2, 3))) == -np.inf
-    assert np.isnan(log_volume(np.array([[1.0, np.inf, 0.0]]), np.empty((1, 3))))
+    assert log_volume(a, np.empty((2, 3)), LEAST_SINE) == -np.inf
+    assert np.isnan(log_volume(np.array([[1.0, np.inf, 0.0]]), np.empty((1, 3)), LEAST_SINE))
 
 
 def test_complex_points(si):

@@ -205,7 +205,7 @@ def test_wrong_shapes():
     fibre = Fibre(["a*b"], {n: Prior("uniform", lower=0.1, upper=2) for n in "ab"}, partition=["b"])
     free, c = np.full((3, 4, 1), 0.5), np.full((3, 1), 0.5)
     for wrong in (free[0], free[..., 0], np.full((3, 4, 2), 0.5), np.empty((3, 4, 0))):
-        with pytest.raises(IdentifiabilityError, match=r"theta_I must hold 1 numbers \(b\) a point"):
+        with pytest.raises(IdentifiabilityError, match=r"theta_I must hold 1 numbers \(b\) per point"):
             fibre.weighted(wrong, c)
     with pytest.raises(IdentifiabilityError, match=r"c must hold 1 numbers \(a\*b\) a row"):
         fibre.weighted(free, np.full((3, 2), 0.5))

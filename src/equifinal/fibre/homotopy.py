@@ -49,7 +49,7 @@ class GeneralChart:
     def __init__(self, combinations: Combinations, free: Sequence[str], degree: int, bounds: Array, examples: Array):
         if degree < 1:
             raise IdentifiabilityError(
-                "counting the parameter vectors with the same output is too hard, so some might be "
+                "counting the parameter vectors with the same output is too large a computation, so some might be "
                 "missed; give simpler combinations by hand"
             )
         self.combinations, self.degree, self.bounds = combinations, degree, np.ascontiguousarray(bounds)
