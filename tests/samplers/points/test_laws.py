@@ -315,9 +315,9 @@ def test_which_law_is_taken() -> None:
 
 
 def test_errors_say_what_to_do() -> None:
-    with pytest.raises(SamplingError, match="finite bounds, which x does not have: take law 'prior'"):
+    with pytest.raises(SamplingError, match="finite bounds, which x does not have: use law 'prior'"):
         UniformLaw(curve("gamma"))
-    with pytest.raises(SamplingError, match="dimension 1; these have 2: take law 'prior'"):
+    with pytest.raises(SamplingError, match="dimension 1; these have dimension 2: use law 'prior'"):
         IntervalLaw(solid("product of three"))
     with pytest.raises(SamplingError, match="no polytopes"):
         PolytopeLaw(solid("curved"))

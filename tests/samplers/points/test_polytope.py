@@ -469,9 +469,9 @@ def test_dimensions_that_are_not_supported():
 
 def test_shapes_are_checked():
     law = PolytopeLaw(fibre_of("a + b + c", cube("abc")))
-    with pytest.raises(SamplingError, match=r"c must be \(n, 1\)"):
+    with pytest.raises(SamplingError, match=r"c must have the shape \(n, 1\)"):
         law.draw(np.zeros((2, 2)), np.zeros((2, 5, 2)))
-    with pytest.raises(SamplingError, match=r"uniforms must be \(2, N, 2\)"):
+    with pytest.raises(SamplingError, match=r"uniforms must have the shape \(2, N, 2\)"):
         law.draw(np.zeros((2, 1)), np.zeros((2, 5, 3)))
-    with pytest.raises(SamplingError, match=r"theta_I must be \(2, N, 2\)"):
+    with pytest.raises(SamplingError, match=r"theta_I must have the shape \(2, N, 2\)"):
         law.log_density(np.zeros((2, 1)), np.zeros((1, 5, 2)))

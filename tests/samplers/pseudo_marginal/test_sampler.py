@@ -21,7 +21,7 @@ from equifinal.formats.toml import loads
 from equifinal.posterior.posterior import Posterior
 from equifinal.samplers.points.estimator import Estimate
 from equifinal.samplers.points.law import Moments, PriorLaw
-from equifinal.samplers.protocol import Task
+from equifinal.samplers.protocol import Kept, NoPlan, Task
 from equifinal.samplers.pseudo_marginal import sampler
 from equifinal.samplers.pseudo_marginal.settings import PAPER
 from equifinal.samplers.running import run as running
@@ -286,7 +286,7 @@ def test_options_that_only_the_fibre_can_refuse() -> None:
     ):
         with pytest.raises(IdentifiabilityError, match=words):
             run(posterior, settings_of(**options), fibre=fibre)
-    with pytest.raises(SamplingError, match="take law 'prior'"):
+    with pytest.raises(SamplingError, match="use law 'prior'"):
         run(posterior, settings_of(law="uniform"), fibre=fibre)
     with pytest.raises(SamplingError, match="needs to know the fibres"):
         run(posterior, SETTINGS)
@@ -412,8 +412,8 @@ def examined(name: str, log_likelihood: np.ndarray, **options) -> dict[str, floa
     q, d = fibre.rank, len(fibre.names)
     chains = len(log_likelihood)
     moments = Moments(np.zeros((chains, q + d)), np.tile(np.eye(q + d), (chains, 1, 1)))
-    state, chunk = SimpleNamespace(moments=moments), SimpleNamespace(log_likelihood=log_likelihood)
-    return sampler.examine(state, theta, chunk, sampler.Settings(**options), fibre)
+    task = Task(known, fibre, sampler.Settings(**options))
+    return sampler.examine(task, NoPlan(), SimpleNamespace(moments=moments), Kept(theta, log_likelihood))
 
 
 def test_what_a_run_is_examined_for() -> None:
@@ -550,11 +550,11 @@ class NoWidth(PriorLaw):
 @pytest.mark.parametrize(
     ("law", "words"),
     [
-        (WrongDensity, "law WrongDensity: log_density does not agree with what draw says of its own points"),
+        (WrongDensity, "law WrongDensity: log_density disagrees with what draw returns for its own points"),
         (WrongShape, r"law WrongShape: draw's points must have the shape \(\d+, 5, 1\), not \(\d+, 4, 1\)"),
-        (NoDensity, "law NoDensity: draw must give finite log densities"),
+        (NoDensity, "law NoDensity: draw must return finite log densities"),
         (Fails, "law Fails fails: ZeroDivisionError: one over nothing"),
-        (NoWidth, "law NoWidth: 'width' must say how many uniforms a point takes, not 'two'"),
+        (NoWidth, "law NoWidth: 'width' must be the number of uniforms that each point takes, not 'two'"),
     ],
 )
 def test_broken_laws_are_refused(law, words: str) -> None:
