@@ -319,7 +319,7 @@ def test_errors_say_what_to_do() -> None:
         UniformLaw(curve("gamma"))
     with pytest.raises(SamplingError, match="dimension 1; these have dimension 2: use law 'prior'"):
         IntervalLaw(solid("product of three"))
-    with pytest.raises(SamplingError, match="no polytopes"):
+    with pytest.raises(SamplingError, match="not polytopes"):
         PolytopeLaw(solid("curved"))
     with pytest.raises(SamplingError, match="unbounded in"):
         PolytopeLaw(Fibre(["x + y + z"], {n: normal() for n in "xyz"}))
