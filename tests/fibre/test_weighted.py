@@ -207,7 +207,7 @@ def test_wrong_shapes():
     for wrong in (free[0], free[..., 0], np.full((3, 4, 2), 0.5), np.empty((3, 4, 0))):
         with pytest.raises(IdentifiabilityError, match=r"theta_I must hold 1 numbers \(b\) per point"):
             fibre.weighted(wrong, c)
-    with pytest.raises(IdentifiabilityError, match=r"c must hold 1 numbers \(a\*b\) a row"):
+    with pytest.raises(IdentifiabilityError, match=r"c must hold 1 numbers \(a\*b\) per row"):
         fibre.weighted(free, np.full((3, 2), 0.5))
     with pytest.raises(IdentifiabilityError, match="c must have 3 rows, as many as theta_I has, not 1"):
         fibre.weighted(free, c[:1])
