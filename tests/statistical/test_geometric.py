@@ -23,6 +23,7 @@ from equifinal.samplers.random_walk import sampler as random_walk
 from equifinal.studies.sample import sample
 from tests.support.agreement import agree_with_quadrature
 from tests.support.exact import Case, Known, case
+from tests.support.marks import slow_but
 from tests.support.problems import si
 
 LEVEL, RARE = 1e-6, 1e-8  # what a planted error must fall below, and what an exact sampler must stay above
@@ -85,23 +86,23 @@ def test_the_random_walk_with_swaps_is_exact(name: str) -> None:
     assert min(p_values(name, "random walk", n=REPLICATES.get(name, 40_000))) > RARE
 
 
-@pytest.mark.parametrize("name", [*CONTINUA, *SWAPPING])
+@pytest.mark.parametrize("name", slow_but("circle", "cubic", of=[*CONTINUA, *SWAPPING]))
 def test_separate_kernels_are_exact(name: str) -> None:
     assert min(p_values(name, "separate", n=REPLICATES.get(name, 40_000))) > RARE
 
 
-@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow) if n == "si" else n for n in CONTINUA])
+@pytest.mark.parametrize("name", slow_but("circle", of=CONTINUA))
 def test_the_composite_kernel_is_exact(name: str) -> None:
     assert min(p_values(name, "composite", n=REPLICATES.get(name, 40_000))) > RARE
 
 
-@pytest.mark.parametrize("name", ["product", "circle"])
-@pytest.mark.parametrize("kernel", ["separate", "composite"])
+@pytest.mark.parametrize("name", slow_but("circle", of=["product", "circle"]))
+@pytest.mark.parametrize("kernel", slow_but("composite", of=["separate", "composite"]))
 def test_fixed_transitions_are_exact(name: str, kernel: str) -> None:
     assert min(p_values(name, kernel, transition="paper", normal_sd=0.5, tangent_sd=0.3)) > RARE
 
 
-@pytest.mark.parametrize("name", ["product", pytest.param("si", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", slow_but("product", of=["product", "si"]))
 def test_the_force_keeps_it_exact(name: str) -> None:
     assert min(p_values(name, "separate", force=True)) > RARE
 
@@ -110,12 +111,12 @@ def test_the_force_keeps_it_exact(name: str) -> None:
     ("name", "kernel", "n", "weights"),
     [
         ("product", "separate", 20_000, Weights(fibre_volume=0.0)),
-        ("si", "separate", 20_000, Weights(fibre_volume=0.0)),
+        pytest.param("si", "separate", 20_000, Weights(fibre_volume=0.0), marks=pytest.mark.slow),
         ("product", "separate", 20_000, Weights(transition_volume=0.0)),
         ("wiggle", "composite", 25_000, Weights(first_share=1.0)),
         ("wiggle", "composite", 25_000, Weights(first_share=0.0)),
-        ("product", "composite", 60_000, Weights(first_volume=0.0)),
-        ("product", "composite", 60_000, Weights(second_volume=0.0)),
+        pytest.param("product", "composite", 60_000, Weights(first_volume=0.0), marks=pytest.mark.slow),
+        pytest.param("product", "composite", 60_000, Weights(second_volume=0.0), marks=pytest.mark.slow),
         ("product", "composite", 20_000, Weights(first_volume=0.0, second_volume=0.0)),
         ("product", "composite", 20_000, Weights(transition_volume=0.0)),
     ],
@@ -143,7 +144,7 @@ def without_priors(fibre, theta, log_det):
 
 
 @pytest.mark.parametrize("weights", [without_determinants, without_priors])
-@pytest.mark.parametrize("sampler", ["random walk", "separate"])
+@pytest.mark.parametrize("sampler", slow_but("random walk", of=["random walk", "separate"]))
 def test_swaps_need_determinants_and_priors(sampler: str, weights, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(root_swap, "log_weights", weights)
     assert min(p_values("cubic", sampler)) < LEVEL

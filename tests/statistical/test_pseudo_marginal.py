@@ -27,10 +27,12 @@ from equifinal.samplers.pseudo_marginal import sampler
 from equifinal.studies.sample import sample
 from tests.support.agreement import agree_with_importance_sampling, agree_with_quadrature
 from tests.support.exact import Case, Sloped, case
+from tests.support.marks import slow_but
 from tests.support.problems import si
 from tests.support.starts import moments_of, stationary
 
 LEVEL, RARE = 1e-6, 1e-8  # what a planted error must fall below, and what an exact sampler must stay above
+POINTS = ("iid", "lattice")
 FIXTURES = (
     *("product", "circle", "sum and product", "squares", "labelled", "cubic"),
     *("sum of three", "product of three", "product of four", "two curves", "si"),
@@ -118,60 +120,67 @@ def p_values(
 # --- stationarity ---
 
 
-@pytest.mark.parametrize("points", ["iid", "lattice"])
-@pytest.mark.parametrize("name", FIXTURES)
+@pytest.mark.parametrize("points", slow_but("lattice", of=POINTS))
+@pytest.mark.parametrize("name", slow_but("product", "circle", "two curves", "sum and product", of=FIXTURES))
 def test_the_sampler_is_exact(name: str, points: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert min(p_values(name, monkeypatch, REPLICATES.get(name, 40_000), aux=2, points=points)) > RARE
 
 
-@pytest.mark.parametrize("points", ["iid", "lattice"])
+@pytest.mark.parametrize("points", slow_but("iid", of=POINTS))
 @pytest.mark.parametrize("aux", [1, 4])
-@pytest.mark.parametrize("name", ["product", "circle", "product of three", "si"])
+@pytest.mark.parametrize(
+    "name", slow_but("product", "product of three", of=["product", "circle", "product of three", "si"])
+)
 def test_whatever_the_number_of_points(name: str, aux: int, points: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert min(p_values(name, monkeypatch, REPLICATES.get(name, 40_000), aux=aux, points=points)) > RARE
 
 
-@pytest.mark.parametrize("points", ["iid", "lattice"])
+@pytest.mark.parametrize("points", slow_but("lattice", of=POINTS))
 @pytest.mark.parametrize("law", ["prior", "uniform", "local", "learned"])
-@pytest.mark.parametrize("name", ["product", "cubic", "product of three", "si"])
+@pytest.mark.parametrize("name", slow_but("product", of=["product", "cubic", "product of three", "si"]))
 def test_whatever_the_law_of_the_points(name: str, law: str, points: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert min(p_values(name, monkeypatch, 20_000, law=law, aux=2, points=points)) > RARE
 
 
-@pytest.mark.parametrize("points", ["iid", "lattice"])
-@pytest.mark.parametrize("name", ["product", "sum of three", "product of three", "product of four"])
+@pytest.mark.parametrize("points", slow_but("iid", of=POINTS))
+@pytest.mark.parametrize(
+    "name", slow_but("sum of three", of=["product", "sum of three", "product of three", "product of four"])
+)
 def test_on_polytopes(name: str, points: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert min(p_values(name, monkeypatch, law="polytope", aux=2, points=points)) > RARE
 
 
-@pytest.mark.parametrize("points", ["iid", "lattice"])
-@pytest.mark.parametrize("name", ["circle", "cubic", "sum and product", "squares"])
+@pytest.mark.parametrize("points", slow_but("iid", of=POINTS))
+@pytest.mark.parametrize(
+    "name", slow_but("sum and product", "squares", of=["circle", "cubic", "sum and product", "squares"])
+)
 def test_with_one_root_of_each_point(name: str, points: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert min(p_values(name, monkeypatch, roots="one", aux=2, points=points)) > RARE
 
 
-@pytest.mark.parametrize("points", ["iid", "lattice"])
+@pytest.mark.parametrize("points", slow_but("lattice", of=POINTS))
 @pytest.mark.parametrize(
     ("name", "charts", "law"),
     [
         ("circle", [["x"], ["y"]], "auto"),
         ("circle", [["x"], ["y"]], "prior"),
-        ("cubic", [["x"], ["y"]], "auto"),
+        pytest.param("cubic", [["x"], ["y"]], "auto", marks=pytest.mark.slow),
         ("product of three", [["x", "y"], ["y", "z"], ["x", "z"]], "prior"),
-        ("labelled", [["x"], ["y"]], "auto"),
+        pytest.param("labelled", [["x"], ["y"]], "auto", marks=pytest.mark.slow),
     ],
 )
 def test_with_several_charts(name: str, charts, law: str, points: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert min(p_values(name, monkeypatch, 20_000, charts=charts, law=law, aux=2, points=points)) > RARE
 
 
+@pytest.mark.slow
 def test_with_a_partition_for_each_c(monkeypatch: pytest.MonkeyPatch) -> None:
     tool = sampler.estimator(case("circle").posterior.fibre, sampler.Settings(partition="by c", points="iid", aux=2))
     assert min(p_values("circle", monkeypatch, 2000, 4, partition="by c", points="iid", aux=2)) > RARE
     assert len(tool._made) > 1
 
 
-@pytest.mark.parametrize("name", ["product", "circle", "product of three", "si"])
+@pytest.mark.parametrize("name", slow_but("product", "circle", of=["product", "circle", "product of three", "si"]))
 def test_uphill(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert min(p_values(name, monkeypatch, 10_000, aux=2, proposal="gradient")) > RARE
 
@@ -226,14 +235,14 @@ def z_values(name: str, n: int = 20_000, **options) -> list[float]:
     return found_z
 
 
-@pytest.mark.parametrize("points", ["iid", "lattice"])
+@pytest.mark.parametrize("points", slow_but("lattice", of=POINTS))
 @pytest.mark.parametrize("name", FIXTURES)
 def test_the_estimate_is_unbiased(name: str, points: str) -> None:
     assert max(z_values(name, aux=2, points=points)) < 5.5
 
 
 @pytest.mark.parametrize("law", ["interval", "polytope", "prior", "uniform", "local", "learned"])
-@pytest.mark.parametrize("aux", [1, 4])
+@pytest.mark.parametrize("aux", slow_but(4, of=[1, 4]))
 def test_the_estimate_is_unbiased_with_every_law(law: str, aux: int) -> None:
     if law != "polytope":
         assert max(z_values("si", law=law, aux=aux)) < 5.5
@@ -294,6 +303,7 @@ def test_theta_must_come_from_the_points_of_the_state(monkeypatch: pytest.Monkey
     assert min(p_values("product", monkeypatch, after=reconstructed_afresh, law="prior", aux=2, points="iid")) < LEVEL
 
 
+@pytest.mark.slow
 def test_the_local_law_must_not_follow_the_chain(monkeypatch: pytest.MonkeyPatch) -> None:
     assert min(p_values("product", monkeypatch, before=centred_on_the_chain, law="local", aux=1)) < LEVEL
 
@@ -308,7 +318,7 @@ def mutated(monkeypatch: pytest.MonkeyPatch, change) -> None:
     monkeypatch.setattr(Fibre, "weighted", weighted)
 
 
-@pytest.mark.parametrize("name", ["product", "si"])
+@pytest.mark.parametrize("name", slow_but("product", of=["product", "si"]))
 def test_weights_must_not_lack_the_volume(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def times_volume(fibre, found):
         n, number, most, d = found.theta.shape
@@ -319,7 +329,9 @@ def test_weights_must_not_lack_the_volume(name: str, monkeypatch: pytest.MonkeyP
     assert min(p_values(name, monkeypatch, 100_000, aux=2)) < LEVEL
 
 
-@pytest.mark.parametrize("name", ["circle", "cubic", "sum and product", "squares"])
+@pytest.mark.parametrize(
+    "name", slow_but("sum and product", "squares", of=["circle", "cubic", "sum and product", "squares"])
+)
 def test_every_root_is_needed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def first_only(fibre, found):
         lost = np.arange(found.theta.shape[2]) > 0
@@ -331,7 +343,7 @@ def test_every_root_is_needed(name: str, monkeypatch: pytest.MonkeyPatch) -> Non
     assert min(p_values(name, monkeypatch, aux=2, points="iid")) < LEVEL
 
 
-@pytest.mark.parametrize("name", ["circle", "cubic"])
+@pytest.mark.parametrize("name", slow_but("circle", of=["circle", "cubic"]))
 def test_one_root_needs_their_number(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     class WithoutNumber(Estimator):
         def _simple(self, c, uniforms, moments, through):

@@ -99,12 +99,15 @@ def compile_assembly(assembly: str, names: Iterable[str]) -> Code:
 
 
 def emit_object(assembly: str) -> tuple[bytes, list[str]]:
-    """Object code of a module, and the names it expects to find outside."""
+    """Object code of a module, optimised, and the names it expects to find outside."""
     with _lock:
         module = llvm.parse_assembly(assembly)
+        target = _target()
+        passes = llvm.create_pass_builder(target, llvm.create_pipeline_tuning_options(speed_level=3))
+        passes.getModulePassManager().run(module, passes)
         outside = [f.name for f in module.functions if f.is_declaration and not f.name.startswith("llvm.")]
         outside += [g.name for g in module.global_variables if g.is_declaration]
-        return _target().emit_object(module), outside
+        return target.emit_object(module), outside
 
 
 def load_object(code: bytes, name: str) -> Code:

@@ -6,7 +6,8 @@ import ctypes
 import importlib.metadata
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -74,10 +75,28 @@ def _compile() -> bytes:
     from equifinal.ode import lanes
 
     options: dict[str, Any] = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-    compiled = numba.njit(lanes.SIGNATURE, **options)(lanes.solve_lanes)
+    with _unoptimised():
+        compiled = numba.njit(lanes.SIGNATURE, **options)(lanes.solve_lanes)
     assembly = compiled.inspect_llvm(lanes.SIGNATURE.args)
     overload: Any = compiled.overloads[lanes.SIGNATURE.args]
     symbol = overload.fndesc.mangled_name
     code, outside = native.emit_object(assembly)
     arguments = " ".join(str(kind) for kind in lanes.SIGNATURE.args)
     return b"\0".join([symbol.encode(), arguments.encode(), " ".join(outside).encode(), code])
+
+
+@contextmanager
+def _unoptimised() -> Iterator[None]:
+    """Have Numba leave optimisation to us, once for the whole: function by function it takes twice as long."""
+    from numba import config
+    from numba.core.compiler_lock import global_compiler_lock
+    from numba.core.registry import cpu_target
+
+    with global_compiler_lock:
+        cpu_target.target_context.codegen()  # made now, so that it is made for optimised code
+        level = config.OPT
+        config.OPT = type(level)(0)
+        try:
+            yield
+        finally:
+            config.OPT = level

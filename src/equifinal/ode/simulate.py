@@ -204,11 +204,12 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget_pool)
 
 
-def _processors() -> int:
+def processors() -> int:
+    """How many processors this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-_PROCESSORS = _processors()
+_PROCESSORS = processors()
 
 
 def _run_in_threads(run: Callable[[], None], n_lanes: int, threads: int | None, pace: list[float]) -> None:

@@ -1,7 +1,7 @@
-"""What every fit compiles, compiled in a second process on a machine's first run while the first compiles the solvers.
+"""What every fit compiles, compiled by several processes on a machine's first run.
 
-Both put machine code into the same cache on disk, where a file is replaced as a whole or not at all. What is not there
-when it is needed is compiled where it is needed: nothing but time depends on the second process.
+They put machine code into the same cache on disk, where a file is replaced as a whole or not at all. What is not there
+when it is needed is compiled where it is needed: nothing but time depends on these processes.
 """
 
 from __future__ import annotations
@@ -10,12 +10,16 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from importlib import import_module
+from tempfile import TemporaryDirectory
 from typing import Any
 
-from equifinal.ode.integrator import is_compiled
+from equifinal.ode.integrator import integrator, is_compiled
+from equifinal.ode.simulate import processors
+
+MOST_HELPERS = 3  # the integrator takes as long as everything else in three processes
+LONGEST_WAIT = 120.0  # seconds; for the case that a process was suspended
 
 # Functions in the order of their need, and their arguments: i and d are numbers, a digit is an array of doubles with so
 # many axes, I and J are arrays of integers with one and two, B is one of truth values with two, o are observations.
@@ -47,22 +51,50 @@ AHEAD = (
 )
 
 
-@contextmanager
-def compiling_ahead() -> Iterator[None]:
-    """Have the functions compiled by another process, which is gone when this ends; not after a first run."""
-    process = None
-    if not is_compiled() and sys.executable and not getattr(sys, "frozen", False):
-        nowhere = subprocess.DEVNULL
-        with suppress(OSError):  # then all is compiled here
-            process = subprocess.Popen(
-                [sys.executable, "-m", __name__], stdin=subprocess.PIPE, stdout=nowhere, stderr=nowhere
-            )
+def compile_ahead() -> None:
+    """On a machine's first run, compile the integrator and the functions, in as many processes as there are cores."""
+    if is_compiled() or not sys.executable or getattr(sys, "frozen", False):
+        return
+    with TemporaryDirectory() as claims:
+        helpers = []
+        try:
+            with suppress(OSError):  # then all is compiled here
+                for _ in range(min(processors() - 1, MOST_HELPERS)):
+                    helpers.append(_helper(claims))
+            integrator()
+            for function, letters in reversed(AHEAD):
+                if claimed(claims, function):
+                    compile_function(function, letters)
+            for helper in helpers:
+                with suppress(subprocess.TimeoutExpired):
+                    helper.wait(LONGEST_WAIT)
+        finally:
+            for helper in helpers:
+                helper.kill()
+                helper.communicate()
+
+
+def _helper(claims: str) -> subprocess.Popen[bytes]:
+    nowhere = subprocess.DEVNULL
+    return subprocess.Popen(
+        [sys.executable, "-m", __name__, claims], stdin=subprocess.PIPE, stdout=nowhere, stderr=nowhere
+    )
+
+
+def claimed(claims: str, function: str) -> bool:
+    """Whether a function is this process's to compile: the first to ask gets it."""
     try:
-        yield
-    finally:
-        if process is not None:
-            process.kill()
-            process.communicate()
+        os.close(os.open(os.path.join(claims, function), os.O_CREAT | os.O_EXCL))
+    except FileExistsError:
+        return False
+    return True
+
+
+def compile_function(function: str, letters: str) -> None:
+    """Compile a function for arguments as in `AHEAD` and put it into the cache."""
+    module, name = function.rsplit(".", 1)
+    with suppress(Exception):  # it will be compiled, or fail, where it is needed
+        getattr(import_module(f"equifinal.{module}"), name).dispatcher.compile(types_of(letters))
 
 
 def types_of(letters: str) -> tuple[Any, ...]:
@@ -86,6 +118,5 @@ def _end_with_parent() -> None:
 if __name__ == "__main__":
     threading.Thread(target=_end_with_parent, daemon=True).start()
     for function, letters in AHEAD:
-        module, name = function.rsplit(".", 1)
-        with suppress(Exception):  # it will be compiled, or fail, where it is needed
-            getattr(import_module(f"equifinal.{module}"), name).dispatcher.compile(types_of(letters))
+        if claimed(sys.argv[1], function):
+            compile_function(function, letters)

@@ -15,7 +15,7 @@ from equifinal.samplers import registry
 from equifinal.samplers.protocol import FibreUse
 from equifinal.samplers.running.run import Update, run
 from equifinal.samplers.settings import run_settings
-from equifinal.studies.ahead import compiling_ahead
+from equifinal.studies.ahead import compile_ahead
 from equifinal.studies.progress import show_compiling, show_run, show_stage
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from equifinal.identifiability.verdicts import Identifiability
 
 
-@compiling_ahead()
 def sample(
     problem: Problem | Study,
     *,
@@ -79,6 +78,7 @@ def sample(
     settings = run_settings(study.problem, asked)
     visible = progress is True
     with show_compiling(visible):
+        compile_ahead()
         posterior = study.posterior
     own, notes = None, []
     if settings.sampler == registry.AUTO or settings.sampler_settings().needs_fibre:
