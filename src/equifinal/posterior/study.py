@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from functools import cached_property
 from math import inf
+from warnings import warn
 
 from equifinal.errors import IdentifiabilityError
 from equifinal.fibre import Fibre
 from equifinal.fibre.of_problem import fibre_of, itself
 from equifinal.identifiability.analysis import analyse
 from equifinal.identifiability.verdicts import Identifiability
+from equifinal.language.expression import to_text
+from equifinal.posterior.guard import largest_difference
 from equifinal.posterior.posterior import Posterior
 from equifinal.problem.problem import Problem
 
@@ -89,7 +92,22 @@ class Study:
         note = ""
         try:
             if self._given or self.fibre.dimension or self.fibre.chart.degree > 1:
-                return self.fibre, note
+                return self.checked_fibre
         except IdentifiabilityError as error:
             note = f"the parameters are sampled as they are: {error}"
+        return itself(self.problem), note
+
+    @cached_property
+    def checked_fibre(self) -> tuple[Fibre, str]:
+        """The fibre, if outputs are constant on it as far as solving tells; else each parameter by itself, and why."""
+        difference = largest_difference(self.posterior, self.fibre)
+        if not difference:
+            return self.fibre, ""
+        shown = ", ".join(map(to_text, self.fibre.combinations.independent))
+        note = (
+            f"THE COMBINATIONS ({shown}) ARE NOT USED: outputs differ by up to {difference:.2g} of their largest value "
+            "between parameters for which the combinations are the same. The parameters are sampled as they are, which "
+            "is right, but slower"
+        )
+        warn(note, stacklevel=2)
         return itself(self.problem), note

@@ -83,11 +83,9 @@ def sample(
     own, notes = None, []
     if settings.sampler == registry.AUTO or settings.sampler_settings().needs_fibre:
         with show_stage("analysing identifiability", visible):
-            if registry.entry(settings.sampler).fibre is FibreUse.COARSEST:
-                own, note = study.coarsest_fibre
-                notes += [note] if note else []
-            else:
-                own = study.fibre
+            coarsest = registry.entry(settings.sampler).fibre is FibreUse.COARSEST
+            own, note = study.coarsest_fibre if coarsest else study.checked_fibre
+            notes += [note] if note else []
     with show_run(visible) as (report, display):
         made = run(
             posterior,

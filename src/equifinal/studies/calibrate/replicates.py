@@ -119,7 +119,7 @@ def calibrate(
         posterior = study.posterior
     with show_stage("analysing identifiability", progress):
         exact = registry.entry(settings.sampler).fibre is FibreUse.EXACT and settings.sampler_settings().needs_fibre
-        own, note = (study.fibre, "") if exact else study.coarsest_fibre
+        own, note = study.checked_fibre if exact else study.coarsest_fibre
     task = Shared(posterior, settings, own, ranked)
     log = None if record is None else ReplicateLog(Path(record), _identity(task))
     found = {n: entry for n, entry in (log.found if log else {}).items() if n < replicates}
