@@ -120,6 +120,12 @@ def analyse(
     quantity: Annotated[
         str, typer.Option(metavar="NAME", help="Say what would make this quantity identifiable, not everything.")
     ] = "",
+    states: Annotated[
+        bool,
+        typer.Option(
+            "--states", help="Also say which states, and which quantities that depend on states, the data determine."
+        ),
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Show which parameters ideal data could determine.
@@ -136,12 +142,22 @@ def analyse(
     if quantity:
         advice = advise_on(models, quantity, time_limit=time_limit, effort=effort, seed=seed)
         analysis = replace(analysis, advice=tuple(advice))
+    judged: Any = {}
+    if states:
+        from equifinal.identifiability.trajectories import judge_trajectories
+
+        verdicts = judge_trajectories(models, analysis, time_limit=time_limit, seed=seed)
+        judged = {e.name: words for e, words in zip(loaded.experiments, verdicts, strict=True)}
     if as_json:
         from equifinal.words.identifiability import identifiability_json
 
-        _print_json(identifiability_json(analysis))
+        _print_json(identifiability_json(analysis) | ({"trajectories": judged} if states else {}))
     else:
         _show_analysis(loaded.name, analysis)
+        if states:
+            from equifinal.words.identifiability import trajectories_page
+
+            console().print(trajectories_page(judged))
 
 
 def _show_analysis(name: str, analysis: Any) -> None:

@@ -93,6 +93,7 @@ def _experiment(experiment: Experiment) -> dict[str, Any]:
             "definitions": _texts(model.definitions),
             "outputs": list(model.outputs),
             "quantities": _texts(model.quantities),
+            "trajectories": _texts(model.trajectories),
         },
         "observations": [
             {
@@ -125,6 +126,7 @@ def _read_experiment(table: Mapping[str, Any]) -> Experiment:
             definitions=_expressions(model["definitions"]),
             outputs=tuple(model["outputs"]),
             quantities=_expressions(model["quantities"]),
+            trajectories=_expressions(model.get("trajectories", {})),
         ),
         tuple(_read_observations(entry) for entry in table["observations"]),
         {name: InputSeries(**series) for name, series in table["inputs"].items()},

@@ -55,8 +55,7 @@ def require_constant_output(
     rng, budget = random.Random(seed), Budget(30 * SECOND, time_limit)
     try:
         local = analyse_locally(experiments, theta, rng, budget)
-        rows = _gradients(functions, constants, local)
-        free = _free(rows, theta, local)
+        free = coordinates_to_choose(functions, constants, theta, local)
         agree = moves_along_fibre(experiments, functions, constants, local, free, rng, budget)
     except BadPrime:
         raise IdentifiabilityError("a combination or the model divides by zero for all parameters") from None
@@ -99,6 +98,13 @@ def _constants(models: Sequence[Model], functions: Sequence[Expression], theta: 
     return used
 
 
+def coordinates_to_choose(
+    functions: Sequence[Expression], constants: Mapping[str, Fraction], theta: Sequence[str], local: LocalAnalysis
+) -> list[str]:
+    """Coordinates to choose freely on a level set; refuses a direction along it that changes an output."""
+    return _free(_gradients(functions, constants, local), theta, local)
+
+
 def _gradients(
     functions: Sequence[Expression], constants: Mapping[str, Fraction], local: LocalAnalysis
 ) -> list[list[int]]:
@@ -108,7 +114,6 @@ def _gradients(
 
 
 def _free(rows: Sequence[Sequence[int]], theta: Sequence[str], local: LocalAnalysis) -> list[str]:
-    """Coordinates to choose freely on a level set; refuses a direction along it that changes an output."""
     n = len(theta)
     matrix = flint.nmod_mat(len(rows), n, [v for row in rows for v in row], local.prime)
     reduced, rank = matrix.rref()

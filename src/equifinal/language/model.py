@@ -59,6 +59,8 @@ class Model:
         The definitions or states that are observed.
     quantities
         Quantities of interest: functions of parameters and constants.
+    trajectories
+        Those that change with time: functions of states and inputs too.
     """
 
     states: tuple[str, ...]
@@ -70,6 +72,7 @@ class Model:
     definitions: Mapping[str, Expression]
     outputs: tuple[str, ...]
     quantities: Mapping[str, Expression] = field(default_factory=dict)
+    trajectories: Mapping[str, Expression] = field(default_factory=dict)
 
     @staticmethod
     def parse(
@@ -95,7 +98,8 @@ class Model:
             Known numbers by name: int, Fraction, text such as ``"1e-5"``, or float (read as it prints, so that
             ``0.1`` is 1/10).
         quantities
-            Quantities of interest, such as ``{"R0": "beta*N/gamma"}``.
+            Quantities of interest, such as ``{"R0": "beta*N/gamma"}``; those of states, such as
+            ``{"incidence": "beta*S*I"}``, are trajectories.
         parameters
             If given, the only names that may be unknown (besides ``x_0`` for initial values left out), so that a
             misspelt name is an error. If not, every free name is a parameter.
@@ -148,6 +152,12 @@ class Model:
 
     # --- variations ---
 
+    def with_outputs(self, more: Iterable[str]) -> Model:
+        """The same model with further outputs: states, definitions or trajectories by name."""
+        new = [name for name in dict.fromkeys(more) if name not in self.outputs]
+        named = {name: self.trajectories[name] for name in new if name in self.trajectories}
+        return replace(self, definitions={**named, **self.definitions}, outputs=(*self.outputs, *new), trajectories={})
+
     def vary(self, *, constants: Mapping[str, Any] | None = None, initial: Mapping[str, str] | None = None) -> Model:
         """The same model with other constants or initial values, as another experiment would have them."""
         new_constants = dict(self.constants)
@@ -187,7 +197,10 @@ class Model:
             ("constants", [f"{k} = {number_text(v)}" for k, v in self.constants.items()]),
             ("known inputs", self.inputs),
             ("outputs", [f"{y} = {to_text(self.definitions.get(y, Name(y)))}" for y in self.outputs]),
-            ("quantities of interest", [f"{k} = {to_text(v)}" for k, v in self.quantities.items()]),
+            (
+                "quantities of interest",
+                [f"{k} = {to_text(v)}" for k, v in (*self.quantities.items(), *self.trajectories.items())],
+            ),
         ]
         return "\n".join(f"{title}: {', '.join(items)}" for title, items in rows if items)
 

@@ -120,7 +120,8 @@ class _Reader:
         model = checked(replace(draft, parameters=free_names(draft)))
         if self.allowed is not None:
             self._check_allowed(model)
-        return checked(replace(model, quantities=_read_quantities(quantities, model)))
+        constant, changing = _read_quantities(quantities, model)
+        return checked(replace(model, quantities=constant, trajectories=changing))
 
     def _collect(self, kind: str, twice: str) -> dict[str, Expression]:
         found: dict[str, Expression] = {}
@@ -193,8 +194,12 @@ def _declared_names(declared: Iterable[str], what: str) -> tuple[str, ...]:
     return tuple(canonical_name(name) for name in found)
 
 
-def _read_quantities(quantities: Mapping[str, str], model: Model) -> dict[str, Expression]:
-    found: dict[str, Expression] = {}
+def _read_quantities(
+    quantities: Mapping[str, str], model: Model
+) -> tuple[dict[str, Expression], dict[str, Expression]]:
+    """Quantities that are numbers, and those that change with time."""
+    constant: dict[str, Expression] = {}
+    changing: dict[str, Expression] = {}
     known = {*model.parameters, *model.constants, *model.definitions}
     for name, text in quantities.items():
         _check_name(name, "quantity of interest")
@@ -205,16 +210,14 @@ def _read_quantities(quantities: Mapping[str, str], model: Model) -> dict[str, E
             raise ModelError(f"quantity '{name}' must be text such as \"beta*N/gamma\", not {text!r}", word=name)
         expression = read_part(text, f"quantity '{name}'")
         closed = substitute(expression, model.closed_definitions)
+        changes = False
         for node in name_nodes(closed):
             if node.name in model.states or node.name in model.inputs:
+                changes = True
+            elif node.name not in known and node.name not in {initial_name(x) for x in model.states}:
                 raise ModelError(
-                    f"quantity '{name}' depends on '{node.name}', which changes with time; "
-                    "quantities of interest are functions of parameters",
+                    f"quantity '{name}': unknown name '{node.name}'{did_you_mean(node.name, (*known, *model.states))}",
                     word=node.name,
                 )
-            if node.name not in known and node.name not in {initial_name(x) for x in model.states}:
-                raise ModelError(
-                    f"quantity '{name}': unknown name '{node.name}'{did_you_mean(node.name, known)}", word=node.name
-                )
-        found[canonical_name(name)] = expression
-    return found
+        (changing if changes else constant)[canonical_name(name)] = expression
+    return constant, changing

@@ -80,11 +80,12 @@ def plot_states(
 
     problem = problem_of(data)
     theta = posterior_rows(data, problem)
+    analysis = identifiability_of(data)
     try:
-        fibre = fibre_of(problem, analysis=identifiability_of(data))
+        fibre = fibre_of(problem, analysis=analysis)
     except IdentifiabilityError:
         fibre = None
-    verdicts = determined_trajectories(problem, fibre, theta)
+    verdicts = determined_trajectories(problem, fibre, theta, analysis)
     return draw_states(predict(problem, theta, until=until), verdicts, names=names, experiments=experiments)
 
 

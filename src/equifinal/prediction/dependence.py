@@ -1,7 +1,9 @@
 """Which trajectories the data determine: those that are the same at all parameters with the same likelihood.
 
-At a few posterior draws, other points of the same fibre are solved to high accuracy and compared. An output agrees,
-which is the control; a state that differs is one about which no data of this kind can say more than the prior does.
+The analysis knows (`identifiability.trajectories`), except where a trajectory is one of several, which may lie outside
+the prior's support, or where the answer takes too much work. Then at a few posterior draws other points of the same
+fibre are solved to high accuracy and compared. An output agrees, which is the control; a state that differs is one
+about which no data of this kind can say more than the prior does.
 """
 
 from __future__ import annotations
@@ -13,6 +15,8 @@ from numpy.typing import NDArray
 
 from equifinal.errors import IdentifiabilityError
 from equifinal.fibre import Fibre
+from equifinal.identifiability.trajectories import judge_trajectories
+from equifinal.identifiability.verdicts import GLOBALLY, NOT, Identifiability
 from equifinal.language.model import Model
 from equifinal.prediction.predict import prediction_times, solve
 from equifinal.problem.problem import Problem, SolverSettings
@@ -26,7 +30,7 @@ HOPELESS = 1e-3  # outputs that differ by so much were not solved well enough to
 
 
 def determined_trajectories(
-    problem: Problem, fibre: Fibre | None, theta: Array
+    problem: Problem, fibre: Fibre | None, theta: Array, analysis: Identifiability | None = None
 ) -> Mapping[tuple[str, str], bool | None]:
     """Decide for every (experiment, output or state): True if the data determine it, False if it depends on the prior.
 
@@ -38,7 +42,31 @@ def determined_trajectories(
         Of the likelihood, from `fibre_of`; None if it is not known.
     theta
         Posterior draws, a row each; a few of them are used.
+    analysis
+        What `analyse` has found of the models.
     """
+    known = _known(problem, analysis) if analysis is not None else {}
+    missing = [key for key in _keys(problem) if key not in known]
+    return {**_compared(problem, fibre, theta), **known} if missing else known
+
+
+def _keys(problem: Problem) -> list[tuple[str, str]]:
+    return [(e.name, name) for e in problem.experiments for _, name in _trajectories(e.model)]
+
+
+def _known(problem: Problem, analysis: Identifiability) -> dict[tuple[str, str], bool | None]:
+    """What the analysis decides."""
+    verdicts = judge_trajectories([e.model for e in problem.experiments], analysis)
+    decided = {GLOBALLY: True, NOT: False}
+    known: dict[tuple[str, str], bool | None] = {}
+    for experiment, words in zip(problem.experiments, verdicts, strict=True):
+        known |= {(experiment.name, name): True for name in experiment.model.outputs}
+        known |= {(experiment.name, name): decided[word] for name, word in words.items() if word in decided}
+    return known
+
+
+def _compared(problem: Problem, fibre: Fibre | None, theta: Array) -> Mapping[tuple[str, str], bool | None]:
+    """What solving at points of the same fibres shows."""
     every = [(e, name, kind) for e in problem.experiments for kind, name in _trajectories(e.model)]
     if fibre is None:
         return {(e.name, name): True if kind == "output" else None for e, name, kind in every}
@@ -57,11 +85,11 @@ def determined_trajectories(
             continue
         for experiment in problem.experiments:
             times = prediction_times(experiment, None, None if experiment.size else 1.0)
-            solved = solve(experiment, problem.parameters, found[:, back], times, solver)
+            model = experiment.model.with_outputs(experiment.model.trajectories)
+            solved = solve(experiment, problem.parameters, found[:, back], times, solver, experiment.model.trajectories)
             fine = np.flatnonzero(solved.status == 0)
             if len(fine) < 2 or fine[0] != 0:
                 continue
-            model = experiment.model
             columns = {name: solved.states[fine, :, j] for j, name in enumerate(model.states)}
             columns |= {name: solved.outputs[fine, :, j] for j, name in enumerate(model.outputs)}
             for name, curves in columns.items():
@@ -83,5 +111,5 @@ def determined_trajectories(
 
 
 def _trajectories(model: Model) -> list[tuple[str, str]]:
-    states = [("state", name) for name in model.states if name not in model.outputs]
+    states = [("state", name) for name in (*model.states, *model.trajectories) if name not in model.outputs]
     return [*(("output", name) for name in model.outputs), *states]

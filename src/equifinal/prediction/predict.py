@@ -7,7 +7,7 @@ For an output there are two: of the output itself, and of a new observation of i
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -156,7 +156,7 @@ def predict(
     for experiment in problem.experiments:
         grid = prediction_times(experiment, times, until)
         _refuse_too_many(len(theta), grid.size, experiment)
-        found = solve(experiment, problem.parameters, theta, grid, problem.solver)
+        found = solve(experiment, problem.parameters, theta, grid, problem.solver, experiment.model.trajectories)
         fine = found.status == 0
         failed |= ~fine
         if not fine.any():
@@ -172,6 +172,9 @@ def predict(
             if name not in experiment.model.outputs:
                 curve = found.states[fine, :, j]
                 bands.append(Band(experiment.name, name, "state", grid, curve.mean(axis=0), quantiles(curve), None))
+        for j, name in enumerate(experiment.model.trajectories, len(experiment.model.outputs)):
+            curve = found.outputs[fine, :, j]
+            bands.append(Band(experiment.name, name, "state", grid, curve.mean(axis=0), quantiles(curve), None))
     return Predictions(tuple(bands), len(theta), int(failed.sum()))
 
 
@@ -222,10 +225,15 @@ def _check(experiment: str, entry: Observations, mean: Array, made: Array) -> Ch
 
 
 def solve(
-    experiment: Experiment, parameters: Sequence[str], theta: Array, times: Array, solver: SolverSettings
+    experiment: Experiment,
+    parameters: Sequence[str],
+    theta: Array,
+    times: Array,
+    solver: SolverSettings,
+    more: Iterable[str] = (),
 ) -> ode.Trajectories:
-    """Solve one experiment at rows of parameters."""
-    model = experiment.model
+    """Solve one experiment at rows of parameters, with ``more`` trajectories after the outputs."""
+    model = experiment.model.with_outputs(more)
     system = ode.compile_system(model, model.parameters)
     columns = [list(parameters).index(name) for name in model.parameters]
     constants = np.array([float(value) for value in model.constants.values()])
@@ -258,7 +266,8 @@ def prediction_times(experiment: Experiment, times: Sequence[float] | Array | No
 
 
 def _refuse_too_many(lanes: int, times: int, experiment: Experiment) -> None:
-    width = len(experiment.model.states) + len(experiment.model.outputs)
+    model = experiment.model
+    width = len(model.states) + len(model.outputs) + len(model.trajectories)
     if lanes * times * width > MAX_CELLS:
         raise DataError(
             f"{lanes:,} draws at {times:,} times are more than can be held at once; ask for fewer times or draws"

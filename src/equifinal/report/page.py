@@ -40,7 +40,7 @@ def report_page(data: InferenceData, meaning: Meaning | None = None, summary: Ma
     problem = meaning.problem
     theta = posterior_rows(data, problem)
     shown, checks = predict(problem, theta), check(problem, theta)
-    verdicts = determined_trajectories(problem, meaning.fibre, theta)
+    verdicts = determined_trajectories(problem, meaning.fibre, theta, meaning.identifiability)
     rows, figures = diagnostics.summarise(data) if summary is None else summary, Figures()
     concerns = diagnostics.concerns(data, rows)
     return render(

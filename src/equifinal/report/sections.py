@@ -103,7 +103,8 @@ def model(problem: Problem) -> dict[str, Any]:
     ]
     starts = [equation(name_mathml(f"{x}(0)"), model.initial[x]) for x in model.states]
     constants = {n: number_text(v) for n, v in model.constants.items()}
-    quantities = [equation(name_mathml(n), e) for n, e in model.quantities.items()]
+    interest = (*model.quantities.items(), *model.trajectories.items())
+    quantities = [equation(name_mathml(n), e) for n, e in interest]
     several = len(problem.experiments) > 1
     return {
         "equations": _safe(equations),

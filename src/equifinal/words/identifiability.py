@@ -124,6 +124,28 @@ def identifiability_page(name: str, result: Identifiability) -> Any:
     return Group(*parts, Text(), Text(sureness(result), style="dim"), Text())
 
 
+def trajectories_page(verdicts: Mapping[str, Mapping[str, str]]) -> Any:
+    """Lay out which trajectories the data determine, by experiment and name, for a terminal."""
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    shown = {
+        "globally": ("determined", "green"),
+        "locally": ("one of several", "yellow"),
+        "not": ("not determined", "red"),
+        "unknown": ("not found out within the limits", "yellow"),
+    }
+    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
+    for title in ("", "trajectory"):
+        table.add_column(title)
+    for experiment, words in verdicts.items():
+        for name, word in words.items():
+            verdict, colour = shown[word]
+            table.add_row(f"{experiment}: {name}" if experiment else name, Text(verdict, style=colour))
+    return Group(Text("What the outputs tell of the states", style="bold"), Text(), table, Text())
+
+
 def _sections(result: Identifiability) -> Iterator[tuple[str, list[str]]]:
     if result.combinations and (result.fibre_dimension or result.fibre_degree > 1):
         lines = [to_text(c) for c in result.combinations]

@@ -145,17 +145,18 @@ def prediction_table(
     problem = problem_of(data)
     if isinstance(seed, bool) or seed < 0:
         raise DataError(f"`seed` must not be negative, not {seed}")
-    known = list(dict.fromkeys(x for e in problem.experiments for x in e.model.states))
+    known = list(dict.fromkeys(x for e in problem.experiments for x in (*e.model.states, *e.model.trajectories)))
     for name in states or ():
         if name not in known:
             raise DataError(f"'{name}' is not a state{did_you_mean(name, known)} (states: {', '.join(known)})")
     theta = prior_rows(problem, draws, seed) if prior else posterior_rows(data, problem, draws)
     predictions = predict(problem, theta, times=times, until=until, seed=seed)
     bands = tuple(b for b in predictions.bands if b.kind == "output" or states is None or b.name in states)
+    analysis = identifiability_of(data)
     try:
-        fibre = fibre_of(problem, analysis=identifiability_of(data))
+        fibre = fibre_of(problem, analysis=analysis)
     except IdentifiabilityError:
         fibre = None
-    verdicts = determined_trajectories(problem, fibre, posterior_rows(data, problem))
+    verdicts = determined_trajectories(problem, fibre, posterior_rows(data, problem), analysis)
     checks = () if prior else tuple(check(problem, theta, seed=seed))
     return PredictionTable(predictions, bands, verdicts, checks, prior)

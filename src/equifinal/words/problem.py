@@ -23,7 +23,9 @@ def problem_facts(problem: Problem) -> dict[str, Any]:
         "constants": {name: number_text(value) for name, value in model.constants.items()},
         "inputs": list(model.inputs),
         "outputs": list(model.outputs),
-        "quantities": {name: to_text(expression) for name, expression in model.quantities.items()},
+        "quantities": {
+            name: to_text(expression) for name, expression in (*model.quantities.items(), *model.trajectories.items())
+        },
         "experiments": [_experiment_facts(experiment) for experiment in problem.experiments],
         "ready_to_fit": not _missing(problem),
         "missing": _missing(problem),

@@ -1,0 +1,67 @@
+"""Which trajectories ideal data determine: states, and functions of states and parameters that a user has named.
+
+A trajectory g(x(t), theta) is determined if it is the same at all parameters with the same outputs: if observing it as
+well would add nothing. Locally that is a question of rank. Globally, all points with the same values of the
+identifiable combinations must give the same power series of g, as for combinations that a user supplies (`constancy`).
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from math import inf
+
+from equifinal.algebra.arithmetic.budget import SECOND, Budget, OutOfTime, TooLarge
+from equifinal.algebra.arithmetic.local_rank import analyse_locally
+from equifinal.algebra.arithmetic.residues import BadPrime
+from equifinal.identifiability.constancy import coordinates_to_choose
+from equifinal.identifiability.moves import moves_along_fibre
+from equifinal.identifiability.verdicts import GLOBALLY, LOCALLY, NOT, Identifiability
+from equifinal.language.model import Model
+
+WORK = 10 * SECOND  # for each trajectory
+UNKNOWN = "unknown"
+
+
+def judge_trajectories(
+    models: Model | Sequence[Model], analysis: Identifiability, *, time_limit: float = inf, seed: int = 0
+) -> tuple[Mapping[str, str], ...]:
+    """Judge every state and every named trajectory of each model, given what `analyse` has found of all of them.
+
+    Returns
+    -------
+    For each model, by name: ``"globally"``, ``"locally"`` or ``"not"`` determined; where that could not be found out in
+    the time or with the work allowed, ``"unknown"``. When the combinations are not complete, ``"locally"`` means at
+    least locally.
+    """
+    experiments = (models,) if isinstance(models, Model) else tuple(models)
+    budget = Budget(inf, time_limit)
+    return tuple(dict(_verdicts(experiments, k, analysis, budget, seed)) for k in range(len(experiments)))
+
+
+def _verdicts(
+    models: Sequence[Model], own: int, analysis: Identifiability, budget: Budget, seed: int
+) -> Iterator[tuple[str, str]]:
+    model = models[own]
+    everything = all(word == GLOBALLY for word in analysis.parameters.values())
+    for name in (*model.states, *model.trajectories):
+        if everything or name in model.outputs:
+            yield name, GLOBALLY
+            continue
+        more = [m.with_outputs([name]) if k == own else m for k, m in enumerate(models)]
+        try:
+            yield name, _verdict(more, analysis, budget.part(WORK), random.Random(seed))
+        except (OutOfTime, TooLarge, BadPrime):
+            yield name, UNKNOWN
+
+
+def _verdict(models: Sequence[Model], analysis: Identifiability, budget: Budget, rng: random.Random) -> str:
+    theta = tuple(analysis.parameters)
+    local = analyse_locally(models, theta, rng, budget)
+    if len(local.kernel) < analysis.fibre_dimension:
+        return NOT
+    if not analysis.complete:
+        return LOCALLY
+    free = coordinates_to_choose(analysis.combinations, analysis.constants, theta, local)
+    agree = moves_along_fibre(models, analysis.combinations, analysis.constants, local, free, rng, budget)
+    return UNKNOWN if agree is None else GLOBALLY if agree else LOCALLY
