@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from itertools import count
 from types import SimpleNamespace
 
@@ -20,6 +21,7 @@ from equifinal.language.model import Model
 from equifinal.language.parser import parse_expression
 from equifinal.words.identifiability import advice_sentence, freedom_sentences, identifiability_text
 from tests.support.collection import ENTRIES, analysed_entry, judge, model_of, needs_collection
+from tests.support.shared_folder import SHARED
 from tests.support.zoo import HIV, ZOO, known
 
 
@@ -355,6 +357,26 @@ def test_parameters_that_enter_late(text, outputs, expected):
     result = analyse(Model.parse(text, outputs))
     assert result.parameters == expected
     assert result.scope == "global"
+
+
+LATE_FOLDER = SHARED / "identifiability" / "late"
+LATE_ANSWERS = json.loads((LATE_FOLDER / "answers.json").read_text()) if LATE_FOLDER.exists() else {}
+
+
+@pytest.mark.skipif(not LATE_ANSWERS, reason=f"{LATE_FOLDER} is not there (set EQUIFINAL_SHARED)")
+@pytest.mark.parametrize(("name", "answer"), LATE_ANSWERS.items(), ids=LATE_ANSWERS)
+def test_shared_models_that_start_late(name, answer):
+    written = tomllib.loads((LATE_FOLDER / f"{name}.toml").read_text())["model"]
+    result = analyse(Model.parse(written["equations"], written["outputs"]))
+    words = {"globally": {"globally"}, "identifiable": {"globally", "locally"}, "not": {"not"}}
+    for verdict, allowed in words.items():
+        assert {result.parameters[n] for n in answer.get(verdict, ())} <= allowed
+    assert len(result.parameters) - result.fibre_dimension == answer.get("rank", len(result.parameters))
+
+
+def test_not_is_never_said_of_an_output_that_is_zero():
+    with pytest.raises(IdentifiabilityError, match="all outputs are zero"):
+        analyse(Model.parse("p' = -k*p\nq' = -k*q\np(0) = 1\nq(0) = 1\ny = p - q", ["y"]))
 
 
 def test_what_a_check_contradicts_is_not_claimed(monkeypatch):

@@ -260,7 +260,8 @@ class _Analysis:
     ) -> dict[str, Any]:
         certified = ["rank is at least d - r (a minor does not vanish modulo a prime)"]
         order = max(local.order for local in locals_)
-        probable = [f"rank is at most d - r (it does not grow up to order {order} of the power series)"]
+        kernel = f", and nothing changes along the kernel up to order {4 * order}" if locals_[0].kernel else ""
+        probable = [f"rank is at most d - r (it does not grow up to order {order} of the power series{kernel})"]
         probable += ["fibre degree", "membership of each combination"]
         moved = None
         if fibres and generators.complete and (fibres[0].local.kernel or fibres[0].degree > 1):

@@ -160,8 +160,8 @@ class Experiment:
             thorough=samples > FEW_SAMPLES,
         )
 
-    def target(self, budget: Budget) -> np.ndarray:
-        return output_series(self.model, self.local, self.signals, self.local.order, self.rng, budget)
+    def target(self, orders: int, budget: Budget) -> np.ndarray:
+        return output_series(self.model, self.local, self.signals, orders, self.rng, budget)
 
 
 def slice_fibre(
@@ -209,7 +209,7 @@ def _by_taylor_coefficients(
             free,
             fixed,
             experiment.signals,
-            experiment.target(limit),
+            experiment.target(local.order, limit),
             experiment.into,
             limit,
         )
@@ -331,12 +331,16 @@ def confirmed(
     method: str,
     budget: Budget,
 ) -> FibreSlice:
-    """Keep the candidates whose outputs agree."""
+    """Keep the candidates whose outputs agree: at least four times as far as the rank needed, and twice as far as that
+    where several do.
+    """
     points = candidates
-    for model, experiment in zip(models, experiments, strict=True):
-        if points.count == 1:
-            break
-        points = agreeing(points, free, fixed, model, experiment.signals, experiment.target(budget), budget)
+    orders = max(4 * local.order, local.least)
+    for far in (orders, 2 * orders):
+        for model, experiment in zip(models, experiments, strict=True):
+            if points.count > 1:
+                target = experiment.target(far, budget)
+                points = agreeing(points, free, fixed, model, experiment.signals, target, budget)
     return FibreSlice(local, tuple(free), fixed, points, candidates.count, method)
 
 
