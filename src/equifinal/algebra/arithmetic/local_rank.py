@@ -144,7 +144,7 @@ def _at_point(
         found = LocalAnalysis(tuple(names), prime, point, inputs, order, reached, least, rank, kernel)
         if not kernel:
             return found
-        end = max(MAX_ORDER, 2 * least)
+        end = max(MAX_ORDER, 2 * least, 4 * len(names))
         silent = all(map(is_silent, runs))
         if order >= (end if silent else least) and reached < order:
             if silent:
