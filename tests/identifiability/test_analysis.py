@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tomllib
+from dataclasses import replace
 from itertools import count
 from types import SimpleNamespace
 
@@ -13,7 +14,15 @@ from equifinal.algebra.arithmetic.budget import SECOND, Budget
 from equifinal.algebra.generators.expressing import same_field
 from equifinal.errors import EquifinalError, IdentifiabilityError
 from equifinal.identifiability.analysis import analyse
-from equifinal.identifiability.freedoms import Exchange, Freedom, JointMotion, Scaling, SeveralValues, Shift
+from equifinal.identifiability.freedoms import (
+    Exchange,
+    Freedom,
+    JointMotion,
+    Scaling,
+    SeveralValues,
+    Shift,
+    assemble,
+)
 from equifinal.identifiability.quantity_advice import advise_on
 from equifinal.identifiability.verdicts import Identifiability
 from equifinal.language.expression import Number, substitute, to_text
@@ -377,6 +386,35 @@ def test_shared_models_that_start_late(name, answer):
 def test_not_is_never_said_of_an_output_that_is_zero():
     with pytest.raises(IdentifiabilityError, match="all outputs are zero"):
         analyse(Model.parse("p' = -k*p\nq' = -k*q\np(0) = 1\nq(0) = 1\ny = p - q", ["y"]))
+
+
+def test_a_degree_that_may_not_be_the_least_is_a_bound():
+    found = analyse(Model.parse("x' = -a^2*x\nx(0) = b*c\ny = x", ["y"]))
+    assert (found.fibre_dimension, found.fibre_degree, found.complete) == (1, 2, True)
+    assert "form a curve with 2 branches" in identifiability_text(found)
+    assert "form a curve with at most 2 branches" in identifiability_text(replace(found, complete=False))
+    values = {"continuous": [], "moving": ["b"], "pairs": [], "swapped": ["a"], "changing": []}
+    assert assemble(1, **values, degree=2)[-1] == SeveralValues(("a",), 2)
+    assert assemble(1, **values, degree=2, exact=False)[-1] == SeveralValues(("a",), 0)
+
+
+def test_a_declared_parameter_that_nothing_shows_is_not_identifiable():
+    model = Model.parse("x' = -k*x", ["x"], parameters=["k", "unseen"])
+    assert analyse(model).parameters == {"k": "globally", "x_0": "globally", "unseen": "not"}
+    assert analyse(model.vary(initial={"x": "1"})).parameters == {"k": "globally", "unseen": "not"}
+
+
+@pytest.mark.parametrize("right", ["a*x^2/x + 1", "(a*x + x^2)/x + 1 - x - a + a*x", "a*(x^2 - x*b)/(x - b) + 1"])
+def test_a_removable_division_by_zero_at_the_start(right):
+    model = Model.parse(f"x' = {right}\nx(0) = {'b' if 'b' in right else 0}", ["x"], parameters=["a", "b"])
+    assert analyse(model).parameters["a"] == "globally"
+
+
+def test_a_constant_in_an_exponent():
+    written = analyse(Model.parse("x' = -k*x^3/(m^3 + x^3)", ["x"]))
+    named = analyse(Model.parse("x' = -k*x^n/(m^n + x^n)", ["x"], constants={"n": 3}))
+    assert named.parameters == written.parameters == {"k": "globally", "m": "locally", "x_0": "globally"}
+    assert named.alternatives == {"m": 3}
 
 
 def test_what_a_check_contradicts_is_not_claimed(monkeypatch):

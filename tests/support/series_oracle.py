@@ -20,7 +20,7 @@ from equifinal.language.model import Model
 
 PRIME = 2**31 - 1
 SHORT = 60  # coefficients, for small primes
-MOST_WORK = 3e7
+MOST_WORK = 1e7  # points times the cube of the order
 
 
 # --- dual numbers over truncated polynomials ---

@@ -108,7 +108,8 @@ class _Analysis:
                 quantities[name] = self._status(numeric, local, fibres)
         counts |= {name: count for name, (_, count) in quantities.items() if count > 1}
         degree = self._degree(fibres, generators)
-        freedoms = self._freedoms(local, fibres, status, degree)
+        exact = generators.complete or not local.kernel
+        freedoms = self._freedoms(local, fibres, status, degree, exact)
         advice: list[Advice] = []
         with suppress(OutOfTime):
             first = fibres[0] if fibres else None
@@ -282,7 +283,7 @@ class _Analysis:
         }
 
     def _freedoms(
-        self, local: LocalAnalysis, fibres: Sequence[FibreSlice], status: Mapping[str, str], degree: int
+        self, local: LocalAnalysis, fibres: Sequence[FibreSlice], status: Mapping[str, str], degree: int, exact: bool
     ) -> list[Freedom]:
         travelling = [n for n in self.names if n in moving(local)]
         continuous: Sequence[Freedom] = []
@@ -297,7 +298,7 @@ class _Analysis:
         pairs = exchanged(fibres[0], swapped) if swapped else []
         # with two points only, everything that differs between them changes together
         changing = different(fibres[0]) if fibres and fibres[0].degree == 2 else []
-        return assemble(len(local.kernel), continuous, travelling, pairs, swapped, changing, degree)
+        return assemble(len(local.kernel), continuous, travelling, pairs, swapped, changing, degree, exact=exact)
 
     def _free_symbol(self) -> str:
         """A short name that means nothing in the models; not ``a``, which reads as an article."""

@@ -43,7 +43,8 @@ class Identifiability:
     fibre_dimension
         r: on how many continuous freedoms the output does not depend.
     fibre_degree
-        D: how many points of a fibre agree in r suitable coordinates; 0 if not known.
+        D: how many points of a fibre agree in r suitable coordinates, at least; only an upper bound of that if there
+        are freedoms and the combinations are not `complete`; 0 if not known.
     scope
         ``"global"`` or, when the fibre was not found, ``"local"``.
     freedoms

@@ -168,7 +168,7 @@ def headline(result: Identifiability) -> str:
     if r == 0:
         return f"{degree} parameter sets (counted over the complex numbers) give the same output."
     shape = "a curve" if r == 1 else f"a set of dimension {r}"
-    branches = f" with {degree} branches" if degree > 1 else ""
+    branches = f" with {'' if result.complete else 'at most '}{degree} branches" if degree > 1 else ""
     return f"Parameters that give the same output form {shape}{branches}, called a fibre."
 
 
