@@ -94,3 +94,24 @@ def _equilibrium(rng: Random) -> tuple[str, list[str]]:
         lines.append(f"w(0) = {start}")
     lines += [f"z' = b*(x - {rng.choice(['a/d', 'x(0)', 'q'])})^{rng.randint(1, 3)} - h*z", "z(0) = 0"]
     return "\n".join([*lines, f"y = {rng.choice(['z', 's*z', 'x', 'x + z', 'z + a'])}"]), ["y"]
+
+
+def heavy_model(seed: int) -> Model:
+    """A model whose exact algebra is long: more states, high powers, initial values that are powers of sums."""
+    rng = Random(seed)
+    while True:
+        states = [f"x{i + 1}" for i in range(rng.randint(2, 7))]
+        rates = [f"k{i + 1}" for i in range(rng.randint(2, 8))]
+        lines = []
+        for x in states:
+            terms = [rng.choice("+-") + _term(rng, states, rates) for _ in range(rng.randint(1, 4))]
+            lines.append(f"{x}' = {' '.join(terms)}")
+            total = " + ".join(["3", *rng.sample(rates, min(len(rates), rng.randint(1, 4)))])
+            start = rng.choice([None, None, "0", "1", f"({total})^{rng.choice([2, 30, 300, 1000])}"])
+            if start is not None:
+                lines.append(f"{x}(0) = {start}")
+        lines.append(f"y = {_term(rng, states, rates)} + {rng.choice(states)}^{rng.choice([1, 2, 9])}")
+        try:
+            return Model.parse("\n".join(lines), ["y"])
+        except ModelError:
+            continue

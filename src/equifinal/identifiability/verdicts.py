@@ -37,7 +37,7 @@ class Identifiability:
     combinations
         Generators of the field of globally identifiable functions, simplest first, those without initial
         values before the others. When `complete` is false they are identifiable but may not generate
-        everything.
+        everything; when `scope` is ``"local"`` they are identifiable at least locally, and only simple ones are there.
     constants
         Known numbers that `combinations` contain by name.
     fibre_dimension

@@ -129,7 +129,8 @@ def _sections(result: Identifiability) -> Iterator[tuple[str, list[str]]]:
         lines = [to_text(c) for c in result.combinations]
         if result.constants:
             lines.append(f"(known: {', '.join(f'{n} = {number_text(v)}' for n, v in result.constants.items())})")
-        yield COMBINATIONS if result.complete else f"{COMBINATIONS} (there may be more)", lines
+        locally = "" if result.scope == "global" else " at least locally"
+        yield COMBINATIONS + locally + ("" if result.complete else " (there may be more)"), lines
     if result.freedoms:
         yield "What no data can show", freedom_sentences(result.freedoms)
     if result.advice:

@@ -58,6 +58,13 @@ class FibreSlice:
         return self.points.count
 
 
+def only_the_point(local: LocalAnalysis) -> FibreSlice:
+    """A slice of which nothing is known but the point that it goes through."""
+    coordinates = tuple(flint.nmod_poly([local.point[n]], local.prime) for n in local.names)
+    points = Points(local.prime, flint.nmod_poly([0, 1], local.prime), coordinates)
+    return FibreSlice(local, local.names, {}, points, 1, "power series, local only")
+
+
 def generic_solution(
     model: Model, local: LocalAnalysis, rng: random.Random, signals: dict[str, np.ndarray], budget: Budget
 ) -> GenericPoint:
