@@ -190,9 +190,9 @@ class Model:
 
     def to_text(self) -> str:
         """The equations in the model language; `Model.parse` reads them back."""
-        lines = [f"{x}' = {to_text(self.equations[x])}" for x in self.states]
-        lines += [f"{name} = {to_text(expression)}" for name, expression in self.definitions.items()]
-        lines += [f"{x}(0) = {to_text(self.initial[x])}" for x in self.states]
+        lines = [f"{x}' = {to_text(self.equations[x], decimals=True)}" for x in self.states]
+        lines += [f"{name} = {to_text(expression, decimals=True)}" for name, expression in self.definitions.items()]
+        lines += [f"{x}(0) = {to_text(self.initial[x], decimals=True)}" for x in self.states]
         return "\n".join(lines)
 
     def describe(self) -> str:
@@ -204,8 +204,8 @@ class Model:
             ("unknown initial values", unknown_starts),
             ("constants", [f"{k} = {number_text(v)}" for k, v in self.constants.items()]),
             ("known inputs", self.inputs),
-            ("outputs", [f"{y} = {to_text(self.definitions.get(y, Name(y)))}" for y in self.outputs]),
-            ("quantities of interest", [f"{k} = {to_text(v)}" for k, v in self.quantities.items()]),
+            ("outputs", [f"{y} = {to_text(self.definitions.get(y, Name(y)), decimals=True)}" for y in self.outputs]),
+            ("quantities of interest", [f"{k} = {to_text(v, decimals=True)}" for k, v in self.quantities.items()]),
         ]
         return "\n".join(f"{title}: {', '.join(items)}" for title, items in rows if items)
 
