@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import tomllib
+from dataclasses import replace
 from itertools import count
 from types import SimpleNamespace
 
@@ -12,7 +14,15 @@ from equifinal.algebra.arithmetic.budget import SECOND, Budget
 from equifinal.algebra.generators.expressing import same_field
 from equifinal.errors import EquifinalError, IdentifiabilityError
 from equifinal.identifiability.analysis import analyse
-from equifinal.identifiability.freedoms import Exchange, Freedom, JointMotion, Scaling, SeveralValues, Shift
+from equifinal.identifiability.freedoms import (
+    Exchange,
+    Freedom,
+    JointMotion,
+    Scaling,
+    SeveralValues,
+    Shift,
+    assemble,
+)
 from equifinal.identifiability.quantity_advice import advise_on
 from equifinal.identifiability.verdicts import Identifiability
 from equifinal.language.expression import Number, substitute, to_text
@@ -20,6 +30,7 @@ from equifinal.language.model import Model
 from equifinal.language.parser import parse_expression
 from equifinal.words.identifiability import advice_sentence, freedom_sentences, identifiability_text
 from tests.support.collection import ENTRIES, analysed_entry, judge, model_of, needs_collection
+from tests.support.shared_folder import SHARED
 from tests.support.zoo import HIV, ZOO, known
 
 
@@ -254,7 +265,8 @@ def ticks(monkeypatch):
     return ticks
 
 
-def test_time_limit_is_honoured_and_labelled(ticks):
+def test_time_limit_is_honoured_and_labelled(ticks, monkeypatch):
+    monkeypatch.delattr("os.fork")  # as where there is none: then the looks at the clock must do
     model = Model.parse(
         """x0' = a1*(x1 - x0) - ka*n*x0/u
         x1' = a2*(x0 - x1)
@@ -355,6 +367,55 @@ def test_parameters_that_enter_late(text, outputs, expected):
     result = analyse(Model.parse(text, outputs))
     assert result.parameters == expected
     assert result.scope == "global"
+
+
+LATE_FOLDER = SHARED / "identifiability" / "late"
+LATE_ANSWERS = json.loads((LATE_FOLDER / "answers.json").read_text()) if LATE_FOLDER.exists() else {}
+
+
+@pytest.mark.skipif(not LATE_ANSWERS, reason=f"{LATE_FOLDER} is not there (set EQUIFINAL_SHARED)")
+@pytest.mark.parametrize(("name", "answer"), LATE_ANSWERS.items(), ids=LATE_ANSWERS)
+def test_shared_models_that_start_late(name, answer):
+    written = tomllib.loads((LATE_FOLDER / f"{name}.toml").read_text())["model"]
+    result = analyse(Model.parse(written["equations"], written["outputs"]))
+    words = {"globally": {"globally"}, "identifiable": {"globally", "locally"}, "not": {"not"}}
+    for verdict, allowed in words.items():
+        assert {result.parameters[n] for n in answer.get(verdict, ())} <= allowed
+    assert len(result.parameters) - result.fibre_dimension == answer.get("rank", len(result.parameters))
+
+
+def test_not_is_never_said_of_an_output_that_is_zero():
+    with pytest.raises(IdentifiabilityError, match="all outputs are zero"):
+        analyse(Model.parse("p' = -k*p\nq' = -k*q\np(0) = 1\nq(0) = 1\ny = p - q", ["y"]))
+
+
+def test_a_degree_that_may_not_be_the_least_is_a_bound():
+    found = analyse(Model.parse("x' = -a^2*x\nx(0) = b*c\ny = x", ["y"]))
+    assert (found.fibre_dimension, found.fibre_degree, found.complete) == (1, 2, True)
+    assert "form a curve with 2 branches" in identifiability_text(found)
+    assert "form a curve with at most 2 branches" in identifiability_text(replace(found, complete=False))
+    values = {"continuous": [], "moving": ["b"], "pairs": [], "swapped": ["a"], "changing": []}
+    assert assemble(1, **values, degree=2)[-1] == SeveralValues(("a",), 2)
+    assert assemble(1, **values, degree=2, exact=False)[-1] == SeveralValues(("a",), 0)
+
+
+def test_a_declared_parameter_that_nothing_shows_is_not_identifiable():
+    model = Model.parse("x' = -k*x", ["x"], parameters=["k", "unseen"])
+    assert analyse(model).parameters == {"k": "globally", "x_0": "globally", "unseen": "not"}
+    assert analyse(model.vary(initial={"x": "1"})).parameters == {"k": "globally", "unseen": "not"}
+
+
+@pytest.mark.parametrize("right", ["a*x^2/x + 1", "(a*x + x^2)/x + 1 - x - a + a*x", "a*(x^2 - x*b)/(x - b) + 1"])
+def test_a_removable_division_by_zero_at_the_start(right):
+    model = Model.parse(f"x' = {right}\nx(0) = {'b' if 'b' in right else 0}", ["x"], parameters=["a", "b"])
+    assert analyse(model).parameters["a"] == "globally"
+
+
+def test_a_constant_in_an_exponent():
+    written = analyse(Model.parse("x' = -k*x^3/(m^3 + x^3)", ["x"]))
+    named = analyse(Model.parse("x' = -k*x^n/(m^n + x^n)", ["x"], constants={"n": 3}))
+    assert named.parameters == written.parameters == {"k": "globally", "m": "locally", "x_0": "globally"}
+    assert named.alternatives == {"m": 3}
 
 
 def test_what_a_check_contradicts_is_not_claimed(monkeypatch):

@@ -93,7 +93,7 @@ def test_too_large_a_question_is_said_and_is_the_same_everywhere(monkeypatch: py
 
 
 def test_what_is_missing_depends_on_what_ended_it() -> None:
-    large = analyse(SWAP, time_limit=inf, effort=2e-4)
+    large = analyse(SWAP, time_limit=inf, effort=8e-4)
     assert (large.scope, large.unfinished) == ("local", "too large")
     with pytest.raises(IdentifiabilityError, match="allow the analysis more effort"):
         large.expresses("a*b")

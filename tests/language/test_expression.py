@@ -123,12 +123,13 @@ def test_text_reads_back_as_the_same_value(tree: Expression) -> None:
         expected = evaluate(tree, values, Fraction)
     except ZeroDivisionError:
         return
-    try:
-        again = parse_expression(to_text(tree))
-    except ModelError as error:
-        assert "division by zero" in str(error)  # a literal zero divided away only symbolically
-        return
-    assert evaluate(again, values, Fraction) == expected
+    for decimals in (False, True):
+        try:
+            again = parse_expression(to_text(tree, decimals=decimals))
+        except ModelError as error:
+            assert "division by zero" in str(error)  # a literal zero divided away only symbolically
+            return
+        assert evaluate(again, values, Fraction) == expected
 
 
 @pytest.mark.parametrize(
@@ -143,6 +144,11 @@ def test_text_reads_back_as_the_same_value(tree: Expression) -> None:
     ],
 )
 def test_text_looks_as_a_person_would_write_it(text: str, shown: str) -> None:
+    assert to_text(parse_expression(text), decimals=True) == shown
+
+
+@pytest.mark.parametrize(("text", "shown"), [("0.5*x + y/3", "1/2*x + y/3"), ("a - 0.25", "a - 1/4"), ("1.5", "3/2")])
+def test_numbers_are_fractions_unless_decimals_are_asked_for(text: str, shown: str) -> None:
     assert to_text(parse_expression(text)) == shown
 
 

@@ -192,3 +192,40 @@ def test_no_declaration_leads_anywhere_else_either(declared: dict) -> None:
             Model.parse("x' = k*x", ["x"], **{kind: declared})
         except EquifinalError as error:
             assert str(error)
+
+
+# --- exponents, quotients and declarations ---
+
+
+def test_a_constant_may_be_an_exponent() -> None:
+    model = Model.parse("x' = -k*x^n/(1 + x^(n))\ny = n*x", ["y"], constants={"n": 3, "c": 2}, quantities={"q": "k^n"})
+    assert model == Model.parse("x' = -k*x^3/(1 + x^(3))\ny = 3*x", ["y"], constants={"c": 2}, quantities={"q": "k^3"})
+    with pytest.raises(ModelError, match="unknown constant 'n'; an exponent cannot be varied"):
+        model.vary(constants={"n": 4})
+    with pytest.raises(ModelError, match="exponent is a whole number"):
+        Model.parse("x' = -x^n", ["x"], constants={"n": "1.5"})
+    with pytest.raises(ModelError, match="exponent is a whole number"):
+        Model.parse("x' = -x^n", ["x"])
+
+
+@pytest.mark.parametrize(
+    ("right", "start", "value"),
+    [
+        ("a*x^2/x", "0", 0),
+        ("(a*x + x^2)/x", "0", 2),
+        ("(x^2 - b^2)/(x - b)", "b", 6),
+        ("a*x^2/x", "b", 6),
+        ("a/(1 + x)", "0", 2),
+    ],
+)
+def test_quotients_that_have_a_value_at_the_start(right: str, start: str, value: int) -> None:
+    model = Model.parse(f"x' = {right}\nx(0) = {start}", ["x"])
+    at = {"a": Fraction(2), "b": Fraction(3)}
+    at["x"] = evaluate(model.start[0], at, Fraction)
+    assert evaluate(model.rhs[0], at, Fraction) == value
+
+
+def test_declared_parameters_stay() -> None:
+    model = Model.parse("x' = -k*x", ["x"], parameters=["unseen", "k"])
+    assert model.parameters == ("k", "x_0", "unseen")
+    assert model.vary(initial={"x": "1"}).parameters == ("k", "unseen")

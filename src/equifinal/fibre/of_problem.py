@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import inf
 
-from equifinal.errors import DataError
+from equifinal.errors import DataError, IdentifiabilityError
 from equifinal.fibre import Fibre
 from equifinal.identifiability.analysis import analyse
 from equifinal.identifiability.constancy import require_constant_output
 from equifinal.identifiability.verdicts import Identifiability
-from equifinal.language.expression import Name
+from equifinal.language.expression import Name, to_text
 from equifinal.problem.problem import Problem
 
 
@@ -47,8 +47,15 @@ def fibre_of(
     kept = [name for name in priors if name not in known or (name in noise and not outputs_only)]
     if not combinations:
         found = analyse(models, time_limit=time_limit, effort=effort, seed=seed) if analysis is None else analysis
-        return Fibre.of(found, priors, kept=kept)
-    constants = require_constant_output(models, combinations, time_limit=time_limit, seed=seed)
+        if found.complete or not (found.fibre_dimension and found.combinations):
+            return Fibre.of(found, priors, kept=kept)
+        combinations = [to_text(c) for c in found.combinations]
+        try:  # they may be enough, though that is not known
+            constants = require_constant_output(models, combinations, time_limit=time_limit, seed=seed)
+        except IdentifiabilityError:
+            return Fibre.of(found, priors, kept=kept)  # which says what is missing
+    else:
+        constants = require_constant_output(models, combinations, time_limit=time_limit, seed=seed)
     given = {c.strip() for c in combinations}
     return Fibre([*combinations, *(Name(n) for n in kept if n not in given)], priors, constants=constants)
 

@@ -150,7 +150,7 @@ def _fraction(text: str) -> Fraction:
 
 
 def _texts(expressions: Mapping[str, Expression]) -> dict[str, str]:
-    return {name: to_text(expression) for name, expression in expressions.items()}
+    return {name: to_text(expression, decimals=True) for name, expression in expressions.items()}
 
 
 def _expressions(texts: Mapping[str, str]) -> dict[str, Expression]:

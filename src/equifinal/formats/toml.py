@@ -10,13 +10,14 @@ import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from equifinal.errors import DataError, EquifinalError, ModelError, did_you_mean
 from equifinal.files import read_text
 from equifinal.formats.csv import MISSING, Table, read_csv
-from equifinal.language.model import Model
+from equifinal.language.model import Model, free_names
 from equifinal.language.parser import canonical_name
 from equifinal.problem.data import Experiment, InputSeries, Observations
 from equifinal.problem.noise import Noise
@@ -132,7 +133,7 @@ def _model(document: Mapping[str, Any], priors: Mapping[str, Prior]) -> Model:
     for key, value in (("outputs", outputs), ("inputs", inputs)):
         if not isinstance(value, list):
             raise DataError(f'[model] {key} must be a list of names, such as ["cases"], not {value!r}')
-    return Model.parse(
+    model = Model.parse(
         equations,
         outputs,
         inputs=inputs,
@@ -140,6 +141,7 @@ def _model(document: Mapping[str, Any], priors: Mapping[str, Prior]) -> Model:
         quantities=_table(document, "quantities"),
         parameters=list(priors) or None,
     )
+    return replace(model, parameters=free_names(model))  # what else has a prior belongs to the noise, or is a mistake
 
 
 def _prior(name: str, value: Any) -> Prior:

@@ -11,15 +11,16 @@ import random
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from itertools import chain, count
-from math import prod
+from math import inf, prod
 from typing import Any
 
 from equifinal.algebra.arithmetic.budget import SECOND, Budget, OutOfTime, TooLarge
 from equifinal.algebra.arithmetic.functions import degree_bound
 from equifinal.algebra.arithmetic.local_rank import LocalAnalysis, analyse_locally, moving, slice_coordinates
 from equifinal.algebra.arithmetic.residues import BadPrime
-from equifinal.algebra.elimination.fibre_points import FibreSlice, slice_fibre
+from equifinal.algebra.elimination.fibre_points import FibreSlice, only_the_point, slice_fibre
 from equifinal.algebra.elimination.quotient import NotFinite
 from equifinal.algebra.elimination.solve import Stripper
 from equifinal.algebra.generators.candidates import Search
@@ -28,6 +29,7 @@ from equifinal.algebra.generators.null_spaces import KernelField
 from equifinal.algebra.generators.selection import Generators
 from equifinal.errors import EquifinalError, IdentifiabilityError
 from equifinal.identifiability.advice import Advice, advise
+from equifinal.identifiability.child import Ended, Tell, in_child
 from equifinal.identifiability.freedoms import Freedom, assemble, continuous_freedoms, different, exchanged
 from equifinal.identifiability.moves import moves_along_fibre, smallest_degree
 from equifinal.identifiability.verdicts import GLOBALLY, LOCALLY, NOT, OUT_OF_TIME, TOO_LARGE, Identifiability
@@ -66,10 +68,19 @@ def analyse(
     for name, value in (("time_limit", time_limit), ("effort", effort)):
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0:
             raise IdentifiabilityError(f"`{name}` must be positive, not {value!r}")
+    started = time.monotonic()
+    analysis = _Analysis(experiments, float(time_limit), effort * WORK, seed)
     try:
-        return _Analysis(experiments, float(time_limit), effort * WORK, seed).run()
+        found, ended = in_child(analysis.run, time_limit)
+        if ended:
+            return found
+        if found is None:
+            raise IdentifiabilityError(f"the local analysis did not finish within {time_limit:g} s")
+        return replace(found, unfinished=OUT_OF_TIME, seconds=time.monotonic() - started)
     except EquifinalError:
         raise
+    except Ended:
+        raise IdentifiabilityError("the analysis was ended from outside, perhaps for want of memory") from None
     except Exception as error:
         reason = f"{type(error).__name__}: {error}".rstrip(": ")
         raise IdentifiabilityError(
@@ -84,7 +95,7 @@ class _Analysis:
         self.models, self.time_limit, self.work = models, time_limit, work
         self.started = time.monotonic()
         self.budget = Budget(work, time_limit)
-        self.rng = random.Random(seed)
+        self.rng, self.seed = random.Random(seed), seed
         self.names = tuple(dict.fromkeys(name for model in models for name in model.parameters))
         first = models[0].constants
         self.constants = {
@@ -93,8 +104,21 @@ class _Analysis:
             if value not in (0, 1) and name not in self.names and all(m.constants.get(name) == value for m in models)
         }
 
-    def run(self) -> Identifiability:
+    def run(self, tell: Tell) -> Identifiability:
+        """The answer; what is known on the way is told, in case there is no time for more."""
+        self.tell = tell
         locals_, fibres, generators, certificate = self._trusted()
+        return self._answer(locals_, fibres, generators, certificate, thorough=True)
+
+    def _answer(
+        self,
+        locals_: Sequence[LocalAnalysis],
+        fibres: Sequence[FibreSlice],
+        generators: Generators,
+        certificate: Mapping[str, Any],
+        *,
+        thorough: bool,
+    ) -> Identifiability:
         local = locals_[0]
         status, counts = self._statuses(local, fibres)
         quantities, meant = {}, dict[str, Expression]()
@@ -107,12 +131,16 @@ class _Analysis:
                     )
                 quantities[name] = self._status(numeric, local, fibres)
         counts |= {name: count for name, (_, count) in quantities.items() if count > 1}
-        degree = self._degree(fibres, generators)
-        freedoms = self._freedoms(local, fibres, status, degree)
+        degree = fibres[0].degree if fibres else 0
+        freedoms: Sequence[Freedom] = ()
         advice: list[Advice] = []
-        with suppress(OutOfTime):
-            first = fibres[0] if fibres else None
-            advice = advise(self.models, local, first, generators, self.constants, self.rng, self.budget)
+        if thorough:
+            degree = self._degree(fibres, generators)
+            exact = generators.complete or not local.kernel
+            freedoms = self._freedoms(local, fibres, status, degree, exact)
+            with suppress(OutOfTime):
+                first = fibres[0] if fibres else None
+                advice = advise(self.models, local, first, generators, self.constants, self.rng, self.budget)
         return Identifiability(
             parameters=status,
             quantities={name: word for name, (word, _) in quantities.items()},
@@ -133,19 +161,36 @@ class _Analysis:
 
     # --- stages ---
 
-    def _trusted(self) -> tuple[list[LocalAnalysis], list[FibreSlice], Generators, dict[str, Any]]:
+    def _trusted(self) -> tuple[list[LocalAnalysis], list[FibreSlice], Generators, Mapping[str, Any]]:
         """Analyse until moving along the fibre bears it out; longer power series if it does not."""
         least = 0
         for _ in range(4):
             locals_ = self._local(least)
+            self._tell(locals_, [], Generators())
+            simple = self._local_generators(locals_) if self.time_limit < inf else None
+            if simple:
+                self._tell(locals_, [], simple)
             fibres = self._fibres(locals_)
-            generators = self._generators(fibres)
+            if fibres:
+                self._tell(locals_, fibres, Generators())
+            generators = self._generators(fibres) if fibres else simple or self._local_generators(locals_)
+            self._tell(locals_, fibres, generators)
             certificate = self._certificate(locals_, fibres, generators)
             if certificate["moved_along_fibre"] is not False:
                 return locals_, fibres, generators, certificate
             least = 2 * certificate["series_order"]
         # never claim globally what a check contradicts
-        return locals_, [], Generators(), self._certificate(locals_, [], Generators())
+        simple = self._local_generators(locals_)
+        return locals_, [], simple, self._certificate(locals_, [], simple)
+
+    def _tell(self, locals_: list[LocalAnalysis], fibres: list[FibreSlice], generators: Generators) -> None:
+        certificate = self._certificate(locals_, fibres, generators, move=False)
+        self.tell(self._answer(locals_, fibres, generators, certificate, thorough=False))
+
+    def _local_generators(self, locals_: Sequence[LocalAnalysis]) -> Generators:
+        """Simple combinations that are identifiable at least locally: cheap, and all there is without a fibre."""
+        search = Search(self.models, list(map(only_the_point, locals_)), self.constants, random.Random(self.seed))
+        return search.at_least_locally(self.budget.beside(SECOND))
 
     def _local(self, least: int) -> list[LocalAnalysis]:
         """Two independent local analyses that agree on the rank; the larger rank is right."""
@@ -217,8 +262,6 @@ class _Analysis:
         return []
 
     def _generators(self, fibres: Sequence[FibreSlice]) -> Generators:
-        if not fibres:
-            return Generators()
         limit = self.budget.part(self.budget.left * 0.8)
         named = Search(self.models, fibres, self.constants, self.rng).run(limit)
         if named.complete or not self.constants:
@@ -256,14 +299,15 @@ class _Analysis:
         return degree
 
     def _certificate(
-        self, locals_: Sequence[LocalAnalysis], fibres: Sequence[FibreSlice], generators: Any
+        self, locals_: Sequence[LocalAnalysis], fibres: Sequence[FibreSlice], generators: Generators, move: bool = True
     ) -> dict[str, Any]:
         certified = ["rank is at least d - r (a minor does not vanish modulo a prime)"]
         order = max(local.order for local in locals_)
-        probable = [f"rank is at most d - r (it does not grow up to order {order} of the power series)"]
+        kernel = f", and nothing changes along the kernel up to order {4 * order}" if locals_[0].kernel else ""
+        probable = [f"rank is at most d - r (it does not grow up to order {order} of the power series{kernel})"]
         probable += ["fibre degree", "membership of each combination"]
         moved = None
-        if fibres and generators.complete and (fibres[0].local.kernel or fibres[0].degree > 1):
+        if move and fibres and generators.complete and (fibres[0].local.kernel or fibres[0].degree > 1):
             first, limit = fibres[0], self.budget.part(5 * SECOND)
             with suppress(OutOfTime):
                 moved = moves_along_fibre(
@@ -281,7 +325,7 @@ class _Analysis:
         }
 
     def _freedoms(
-        self, local: LocalAnalysis, fibres: Sequence[FibreSlice], status: Mapping[str, str], degree: int
+        self, local: LocalAnalysis, fibres: Sequence[FibreSlice], status: Mapping[str, str], degree: int, exact: bool
     ) -> list[Freedom]:
         travelling = [n for n in self.names if n in moving(local)]
         continuous: Sequence[Freedom] = []
@@ -296,7 +340,7 @@ class _Analysis:
         pairs = exchanged(fibres[0], swapped) if swapped else []
         # with two points only, everything that differs between them changes together
         changing = different(fibres[0]) if fibres and fibres[0].degree == 2 else []
-        return assemble(len(local.kernel), continuous, travelling, pairs, swapped, changing, degree)
+        return assemble(len(local.kernel), continuous, travelling, pairs, swapped, changing, degree, exact=exact)
 
     def _free_symbol(self) -> str:
         """A short name that means nothing in the models; not ``a``, which reads as an article."""

@@ -91,8 +91,13 @@ def assemble(
     swapped: Sequence[str],
     changing: Sequence[str],
     degree: int,
+    *,
+    exact: bool = True,
 ) -> list[Freedom]:
-    """Scalings, shifts and exchanges, and what is left of the freedom when these do not account for all of it."""
+    """Scalings, shifts and exchanges, and what is left of the freedom when these do not account for all of it.
+
+    A degree that is not exact, but an upper bound, is not given as a number of parameter sets.
+    """
     freedoms = list(continuous[:dimension])
     if len(freedoms) < dimension:
         freedoms.append(JointMotion(tuple(moving), dimension - len(freedoms)))
@@ -101,7 +106,7 @@ def assemble(
         freedoms.append(Exchange(pair, None if undecided else tuple(n for n in changing if n not in pair)))
     accounted = {name for pair in pairs for name in pair} | set(changing) if pairs else set()
     if left_over := tuple(name for name in swapped if name not in accounted):
-        freedoms.append(SeveralValues(left_over, degree))
+        freedoms.append(SeveralValues(left_over, degree if exact else 0))
     return freedoms
 
 

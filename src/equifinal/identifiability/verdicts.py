@@ -37,13 +37,14 @@ class Identifiability:
     combinations
         Generators of the field of globally identifiable functions, simplest first, those without initial
         values before the others. When `complete` is false they are identifiable but may not generate
-        everything.
+        everything; when `scope` is ``"local"`` they are identifiable at least locally, and only simple ones are there.
     constants
         Known numbers that `combinations` contain by name.
     fibre_dimension
         r: on how many continuous freedoms the output does not depend.
     fibre_degree
-        D: how many points of a fibre agree in r suitable coordinates; 0 if not known.
+        D: how many points of a fibre agree in r suitable coordinates, at least; only an upper bound of that if there
+        are freedoms and the combinations are not `complete`; 0 if not known.
     scope
         ``"global"`` or, when the fibre was not found, ``"local"``.
     freedoms

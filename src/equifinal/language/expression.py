@@ -171,9 +171,26 @@ def number_text(value: Fraction) -> str:
     return f"{value.numerator}/{value.denominator}"
 
 
-def to_text(expression: Expression) -> str:
-    """The expression in the model language; parsing it gives an equal value."""
-    return _text(expression)[0]
+def to_text(expression: Expression, *, decimals: bool = False) -> str:
+    """The expression in the model language; parsing it gives an equal value.
+
+    Numbers are fractions, all of them, or `decimals` where these are short, as people write them in models.
+    """
+    return _text(expression if decimals else fractional(expression))[0]
+
+
+def fractional(expression: Expression) -> Expression:
+    """The expression with every number that is not whole written as a quotient."""
+    match expression:
+        case Number(value) if value.denominator > 1:
+            return Product((Number(Fraction(value.numerator)), Power(Number(Fraction(value.denominator)), -1)))
+        case Sum(terms):
+            return Sum(tuple(map(fractional, terms)))
+        case Product(factors):
+            return Product(tuple(map(fractional, factors)))
+        case Power(base, exponent):
+            return Power(fractional(base), exponent)
+    return expression
 
 
 # how tightly a piece of text binds: 1 sum, 2 product, 3 power or signed number, 4 atom

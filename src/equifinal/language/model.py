@@ -20,6 +20,8 @@ from equifinal.errors import ModelError, did_you_mean
 from equifinal.language.expression import (
     Expression,
     Name,
+    Number,
+    Power,
     evaluate,
     height,
     initial_name,
@@ -34,6 +36,7 @@ from equifinal.language.parser import parse_expression
 
 MAX_TERMS = 50_000  # nodes of all equations together, once definitions are put in
 MAX_DEPTH = 300
+MAX_CANCELLED = 300  # nodes of an expression whose common factors are looked for
 
 
 @dataclass(frozen=True)
@@ -96,13 +99,14 @@ class Model:
             Names of known functions of time.
         constants
             Known numbers by name: int, Fraction, text such as ``"1e-5"``, or float (read as it prints, so that
-            ``0.1`` is 1/10).
+            ``0.1`` is 1/10). One that stands in an exponent, ``x^n``, is put in for good.
         quantities
             Quantities of interest, such as ``{"R0": "beta*N/gamma"}``; those of states, such as
             ``{"incidence": "beta*S*I"}``, are trajectories.
         parameters
             If given, the only names that may be unknown (besides ``x_0`` for initial values left out), so that a
-            misspelt name is an error. If not, every free name is a parameter.
+            misspelt name is an error; those that no equation contains are parameters as well. If not, every free name
+            is a parameter.
 
         Raises
         ------
@@ -118,7 +122,7 @@ class Model:
     @cached_property
     def rhs(self) -> tuple[Expression, ...]:
         """Right-hand sides in states, inputs, parameters and constants only."""
-        return tuple(self._expanded(self.equations[x]) for x in self.states)
+        return tuple(self._regular(self._expanded(self.equations[x])) for x in self.states)
 
     @cached_property
     def start(self) -> tuple[Expression, ...]:
@@ -128,7 +132,7 @@ class Model:
     @cached_property
     def observed(self) -> tuple[Expression, ...]:
         """Output maps in states, inputs, parameters and constants only."""
-        return tuple(self._expanded(Name(y)) for y in self.outputs)
+        return tuple(self._regular(self._expanded(Name(y))) for y in self.outputs)
 
     @cached_property
     def interest(self) -> Mapping[str, Expression]:
@@ -150,6 +154,18 @@ class Model:
             expression = substitute(substitute(expression, starts), self.closed_definitions)
         return expression
 
+    def _regular(self, expression: Expression) -> Expression:
+        """The expression without what it divides by in vain: ``a*x^2/x`` is ``a*x`` where x starts at zero."""
+        quotients = any(isinstance(node, Power) and node.exponent < 0 for node in walk(expression))
+        if not quotients or sum(1 for _ in walk(expression)) > MAX_CANCELLED:
+            return expression
+        starts = dict(zip(self.states, self.start, strict=True))
+        if any(_finite_somewhere(substitute(expression, starts), self, attempt) for attempt in range(2)):
+            return expression
+        from equifinal.language.cancelling import cancelled
+
+        return cancelled(substitute(expression, {name: Number(value) for name, value in self.constants.items()}))
+
     # --- variations ---
 
     def with_outputs(self, more: Iterable[str]) -> Model:
@@ -164,7 +180,7 @@ class Model:
         for name, value in (constants or {}).items():
             if name not in self.constants:
                 hint = did_you_mean(name, self.constants)
-                raise ModelError(f"unknown constant '{name}'{hint}", word=name)
+                raise ModelError(f"unknown constant '{name}'{hint}; an exponent cannot be varied", word=name)
             new_constants[name] = exact_number(value, f"constant '{name}'")
         new_initial = dict(self.initial)
         for state, text in (initial or {}).items():
@@ -173,7 +189,9 @@ class Model:
                 raise ModelError(f"initial value of an unknown state '{state}'{hint}", word=state)
             new_initial[state] = read_part(str(text), f"initial value of '{state}'")
         draft = replace(self, constants=new_constants, initial=new_initial)
-        return checked(replace(draft, parameters=free_names(draft)))
+        kept = free_names(draft)
+        unseen = [name for name in self.parameters if name not in kept and name not in free_names(self)]
+        return checked(replace(draft, parameters=(*kept, *unseen)))
 
     # --- words ---
 
@@ -182,9 +200,9 @@ class Model:
 
     def to_text(self) -> str:
         """The equations in the model language; `Model.parse` reads them back."""
-        lines = [f"{x}' = {to_text(self.equations[x])}" for x in self.states]
-        lines += [f"{name} = {to_text(expression)}" for name, expression in self.definitions.items()]
-        lines += [f"{x}(0) = {to_text(self.initial[x])}" for x in self.states]
+        lines = [f"{x}' = {to_text(self.equations[x], decimals=True)}" for x in self.states]
+        lines += [f"{name} = {to_text(expression, decimals=True)}" for name, expression in self.definitions.items()]
+        lines += [f"{x}(0) = {to_text(self.initial[x], decimals=True)}" for x in self.states]
         return "\n".join(lines)
 
     def describe(self) -> str:
@@ -196,10 +214,10 @@ class Model:
             ("unknown initial values", unknown_starts),
             ("constants", [f"{k} = {number_text(v)}" for k, v in self.constants.items()]),
             ("known inputs", self.inputs),
-            ("outputs", [f"{y} = {to_text(self.definitions.get(y, Name(y)))}" for y in self.outputs]),
+            ("outputs", [f"{y} = {to_text(self.definitions.get(y, Name(y)), decimals=True)}" for y in self.outputs]),
             (
                 "quantities of interest",
-                [f"{k} = {to_text(v)}" for k, v in (*self.quantities.items(), *self.trajectories.items())],
+                [f"{k} = {to_text(v, decimals=True)}" for k, v in {**self.quantities, **self.trajectories}.items()],
             ),
         ]
         return "\n".join(f"{title}: {', '.join(items)}" for title, items in rows if items)
@@ -224,10 +242,10 @@ def exact_number(value: Any, what: str) -> Fraction:
     return Fraction(exact)
 
 
-def read_part(text: str, what: str) -> Expression:
+def read_part(text: str, what: str, constants: Mapping[str, Fraction] | None = None) -> Expression:
     """An expression that stands apart from the equations; an error has no line in them."""
     try:
-        return parse_expression(text)
+        return parse_expression(text, constants)
     except ModelError as error:
         raise ModelError(f"{what}, column {error.column}: {error.message}", word=error.word) from None
 

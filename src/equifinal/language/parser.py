@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -139,10 +140,14 @@ def _is_word(token: Token, *texts: str) -> bool:
 
 
 class Parser:
-    """Recursive descent over tokens, with the usual precedence: ``+ -``, then ``* /``, then signs, then powers."""
+    """Recursive descent over tokens, with the usual precedence: ``+ -``, then ``* /``, then signs, then powers.
 
-    def __init__(self, text: str):
+    Names of `constants` may stand in exponents; `exponents` are those that do.
+    """
+
+    def __init__(self, text: str, constants: Mapping[str, Fraction] | None = None):
         self.tokens = tokenize(text)
+        self.constants, self.exponents = constants or {}, dict[str, Fraction]()
         self.position = 0
         self.nesting = 0
 
@@ -226,12 +231,15 @@ class Parser:
         bracket = self.take_if("(")
         sign = -1 if self.take_if("-") else 1
         token = self.take()
-        if token.kind != "number":
+        if token.kind == "name" and token.text in self.constants:
+            value = self.exponents[token.text] = self.constants[token.text]
+        elif token.kind == "number":
+            value = _number(token)
+        else:
             raise self.error(_FRACTIONAL, start)
-        value = _number(token)
         if value.denominator != 1 or (bracket and not self.take_if(")")):
             raise self.error(_FRACTIONAL, start)
-        if value > MAX_POWER:
+        if abs(value) > MAX_POWER:
             raise self.error(f"powers above {MAX_POWER} are not read", start)
         return sign * int(value)
 
@@ -315,9 +323,9 @@ def is_name(text: str) -> bool:
     return isinstance(parsed, Name) and "(" not in text
 
 
-def parse_expression(text: str) -> Expression:
-    """Parse one expression, such as ``beta*N/gamma``."""
-    parser = Parser(text)
+def parse_expression(text: str, constants: Mapping[str, Fraction] | None = None) -> Expression:
+    """Parse one expression, such as ``beta*N/gamma``; `constants` may stand in exponents."""
+    parser = Parser(text, constants)
     parser.skip_newlines()
     expression = parser.expression()
     parser.skip_newlines()

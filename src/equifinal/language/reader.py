@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from equifinal.errors import ModelError, did_you_mean
-from equifinal.language.expression import Expression, Name, initial_name, name_nodes, substitute
+from equifinal.language.expression import Expression, Name, Number, initial_name, name_nodes, substitute
 from equifinal.language.model import Model, checked, exact_number, free_names, read_part
 from equifinal.language.parser import Parser, canonical_name, is_name
 
@@ -33,15 +33,17 @@ def read_model(
     return _Reader(equations, inputs, constants, parameters).model(outputs, quantities)
 
 
-def read_statements(text: str) -> list[Statement]:
-    """The equations of a block of model text, one by one."""
-    parser = Parser(text)
+def read_statements(
+    text: str, constants: Mapping[str, Fraction] | None = None
+) -> tuple[list[Statement], dict[str, Fraction]]:
+    """The equations of a block of model text, one by one, and the constants that stand in exponents."""
+    parser = Parser(text, constants)
     statements: list[Statement] = []
     while True:
         while parser.peek().kind == "newline":
             parser.position += 1
         if parser.peek().kind == "end":
-            return statements
+            return statements, parser.exponents
         first = parser.peek()
         kind, name = _left_side(parser)
         parser.skip_newlines()
@@ -83,12 +85,14 @@ class _Reader:
     def __init__(
         self, text: str, inputs: Iterable[str], constants: Mapping[str, Any], parameters: Iterable[str] | None
     ):
-        self.statements = read_statements(text)
         self.inputs = _declared_names(inputs, "inputs")
         self.allowed = None if parameters is None else _declared_names(parameters, "parameters")
         names = _declared_names(constants, "constants")
         values = (exact_number(value, f"constant '{name}'") for name, value in constants.items())
         self.constants = dict(zip(names, values, strict=True))
+        read, self.exponents = read_statements(text, self.constants)
+        numbers = _numbers(self.exponents)
+        self.statements = [s._replace(expression=substitute(s.expression, numbers)) for s in read]
 
     def model(self, outputs: Iterable[str], quantities: Mapping[str, str]) -> Model:
         equations = self._collect("derivative", "has two equations")
@@ -109,7 +113,7 @@ class _Reader:
         draft = Model(
             states=tuple(equations),
             parameters=(),
-            constants=self.constants,
+            constants={n: value for n, value in self.constants.items() if n not in self.exponents},
             inputs=self.inputs,
             equations=equations,
             initial={state: initial[state] for state in equations},
@@ -120,7 +124,10 @@ class _Reader:
         model = checked(replace(draft, parameters=free_names(draft)))
         if self.allowed is not None:
             self._check_allowed(model)
-        constant, changing = _read_quantities(quantities, model)
+            implied = {*model.states, *definitions, *self.constants, *self.inputs}
+            unseen = [name for name in self.allowed if name not in model.parameters and name not in implied]
+            model = replace(model, parameters=(*model.parameters, *unseen))
+        constant, changing = _read_quantities(quantities, model, self.exponents)
         return checked(replace(model, quantities=constant, trajectories=changing))
 
     def _collect(self, kind: str, twice: str) -> dict[str, Expression]:
@@ -194,8 +201,12 @@ def _declared_names(declared: Iterable[str], what: str) -> tuple[str, ...]:
     return tuple(canonical_name(name) for name in found)
 
 
+def _numbers(constants: Mapping[str, Fraction]) -> dict[str, Expression]:
+    return {name: Number(value) for name, value in constants.items()}
+
+
 def _read_quantities(
-    quantities: Mapping[str, str], model: Model
+    quantities: Mapping[str, str], model: Model, exponents: Mapping[str, Fraction]
 ) -> tuple[dict[str, Expression], dict[str, Expression]]:
     """Quantities that are numbers, and those that change with time."""
     constant: dict[str, Expression] = {}
@@ -208,7 +219,7 @@ def _read_quantities(
             raise ModelError(f"quantity '{name}' has the same name as something else in the model", word=name)
         if not isinstance(text, str):
             raise ModelError(f"quantity '{name}' must be text such as \"beta*N/gamma\", not {text!r}", word=name)
-        expression = read_part(text, f"quantity '{name}'")
+        expression = substitute(read_part(text, f"quantity '{name}'", exponents), _numbers(exponents))
         closed = substitute(expression, model.closed_definitions)
         changes = False
         for node in name_nodes(closed):

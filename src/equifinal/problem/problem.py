@@ -138,9 +138,9 @@ class Problem:
         for experiment in self.experiments:
             model = experiment.model
             add(experiment.name, model.to_text(), dict(model.constants), model.inputs, model.outputs)
-            add([(name, to_text(expression)) for name, expression in model.quantities.items()])
+            add([(name, to_text(expression, decimals=True)) for name, expression in model.quantities.items()])
             if model.trajectories:
-                add([(name, to_text(expression)) for name, expression in model.trajectories.items()])
+                add([(name, to_text(expression, decimals=True)) for name, expression in model.trajectories.items()])
             for entry in experiment.observations:
                 add(entry.output, entry.times.tolist(), entry.values.tolist(), entry.previous.tolist())
                 add(entry.noise.family, sorted(entry.noise.arguments.items()))

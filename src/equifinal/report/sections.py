@@ -11,7 +11,7 @@ import numpy as np
 
 from equifinal.errors import EquifinalError
 from equifinal.identifiability.verdicts import GLOBALLY, LOCALLY, NOT
-from equifinal.language.expression import number_text
+from equifinal.language.expression import fractional, number_text
 from equifinal.plots import chains, identifiability, marginals, trajectories
 from equifinal.prediction.predict import Check, Predictions, check, predict, prior_rows
 from equifinal.problem.problem import Problem
@@ -128,7 +128,7 @@ def knowable(meaning: Meaning, figures: Figures) -> dict[str, Any]:
             "Which parameters and quantities can be identified, and which combinations ideal data determine",
             lambda: identifiability.draw_identifiability(analysis, meaning.problem.quantities),
         ),
-        "combinations": _safe([block(mathml(c)) for c in analysis.combinations]),
+        "combinations": _safe([block(mathml(fractional(c))) for c in analysis.combinations]),
         "constants": {n: number_text(v) for n, v in analysis.constants.items()},
         "increments": sorted({o.output for e in meaning.problem.experiments for o in e.observations if o.increment}),
         "freedoms": freedom_sentences(analysis.freedoms),
@@ -345,7 +345,7 @@ def _math(finding: Finding) -> Any:
 
     if finding.kind != COMBINATION:
         return Markup(block(name_mathml(finding.name)))
-    return Markup(block(mathml(finding.expression)))
+    return Markup(block(mathml(fractional(finding.expression))))
 
 
 def _safe(parts: list[str]) -> list[Any]:

@@ -151,7 +151,8 @@ def _sections(result: Identifiability) -> Iterator[tuple[str, list[str]]]:
         lines = [to_text(c) for c in result.combinations]
         if result.constants:
             lines.append(f"(known: {', '.join(f'{n} = {number_text(v)}' for n, v in result.constants.items())})")
-        yield COMBINATIONS if result.complete else f"{COMBINATIONS} (there may be more)", lines
+        locally = "" if result.scope == "global" else " at least locally"
+        yield COMBINATIONS + locally + ("" if result.complete else " (there may be more)"), lines
     if result.freedoms:
         yield "What no data can show", freedom_sentences(result.freedoms)
     if result.advice:
@@ -190,7 +191,7 @@ def headline(result: Identifiability) -> str:
     if r == 0:
         return f"{degree} parameter sets (counted over the complex numbers) give the same output."
     shape = "a curve" if r == 1 else f"a set of dimension {r}"
-    branches = f" with {degree} branches" if degree > 1 else ""
+    branches = f" with {'' if result.complete else 'at most '}{degree} branches" if degree > 1 else ""
     return f"Parameters that give the same output form {shape}{branches}, called a fibre."
 
 

@@ -24,7 +24,8 @@ def problem_facts(problem: Problem) -> dict[str, Any]:
         "inputs": list(model.inputs),
         "outputs": list(model.outputs),
         "quantities": {
-            name: to_text(expression) for name, expression in (*model.quantities.items(), *model.trajectories.items())
+            name: to_text(expression, decimals=True)
+            for name, expression in {**model.quantities, **model.trajectories}.items()
         },
         "experiments": [_experiment_facts(experiment) for experiment in problem.experiments],
         "ready_to_fit": not _missing(problem),
@@ -66,7 +67,7 @@ def _experiment_words(experiment: Experiment) -> list[str]:
 def _experiment_facts(experiment: Experiment) -> dict[str, Any]:
     return {
         "name": experiment.name,
-        "initial": {x: to_text(e) for x, e in experiment.model.initial.items()},
+        "initial": {x: to_text(e, decimals=True) for x, e in experiment.model.initial.items()},
         "constants": {name: number_text(value) for name, value in experiment.model.constants.items()},
         "observations": [
             {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -9,9 +10,9 @@ import pytest
 from equifinal.algebra.arithmetic.local_rank import (
     analyse_locally,
     kills_kernel,
-    least_order,
     moving,
     slice_coordinates,
+    stays_along_kernel,
 )
 from equifinal.language.model import Model
 from tests.support.modulo import local_of, plenty
@@ -49,10 +50,20 @@ def test_nothing_is_fixed_where_everything_is_identifiable() -> None:
 
 @pytest.mark.parametrize(
     ("text", "outputs", "least"),
-    [("x' = -k*x", ["x"], 6), ("x' = k*x^3\nz' = x*z", ["z"], 12), ("x' = k/(1 + x^2)", ["x"], 8)],
+    [("x' = -k*x", ["x"], 8), ("x' = k*x^3\nz' = x*z", ["z"], 16), ("x' = k/(1 + x^2)", ["x"], 10)],
 )
 def test_how_many_coefficients_are_looked_at(text: str, outputs: list[str], least: int) -> None:
-    assert least_order([Model.parse(text, outputs)]) == least
+    """Twice the number of states, the largest degree, the order at which the last term shows, and one."""
+    assert local_of(Model.parse(text, outputs)).least == least
+
+
+def test_moving_along_the_kernel_shows_what_comes_later() -> None:
+    model = Model.parse("x' = 1\nx(0) = 0\nz' = b + a*x^15\nz(0) = 0", ["z"])
+    local = local_of(model)
+    assert local.rank == 2
+    early = replace(local, rank=1, kernel=[[int(name == "a") for name in local.names]])
+    assert stays_along_kernel([model], early, 16, Random(0), plenty())
+    assert not stays_along_kernel([model], early, 17, Random(0), plenty())
 
 
 def test_experiments_are_taken_together() -> None:

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sized
-from math import inf
+from math import comb, inf
 from typing import Any
 
 SECOND = 1.5e6  # steps that take about that long
+MOST_TERMS = 300_000  # of a power
 
 
 class TooLarge(Exception):
@@ -77,6 +78,12 @@ class Budget:
         part._meter, part._end = self._meter, min(self._end, self._meter.spent + steps)
         return part
 
+    def beside(self, steps: float) -> Budget:
+        """An allowance of its own: what is spent there is not missing here, but the time limit is the same."""
+        other = Budget(steps)
+        other._meter.end = self._meter.end
+        return other
+
 
 # --- what flint takes, measured over the collection of models with known answers ---
 
@@ -84,6 +91,12 @@ class Budget:
 def matrix_steps(rows: int, columns: int) -> float:
     """The echelon form of a dense matrix modulo a prime, and handing it over and back."""
     return rows * columns * (0.6 + min(rows, columns) / 2000)
+
+
+def refuse_long_power(terms: int, exponent: int) -> None:
+    """A power of a polynomial may have so many terms that not even memory holds them."""
+    if terms > 1 and exponent > 1 and comb(terms + exponent - 1, exponent) > MOST_TERMS:
+        raise TooLarge
 
 
 def product_steps(a: Sized, b: Sized) -> float:

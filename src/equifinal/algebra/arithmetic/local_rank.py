@@ -5,7 +5,8 @@ A function f of theta is locally identifiable if and only if its gradient vanish
 theta, and the kernel's dimension is that of the fibres. The rank modulo a prime at a point never exceeds the
 generic rank, so "identifiable" is proved by one computation, while "not identifiable" holds with high
 probability (Schwartz 1980, Zippel 1979; Sedoglavic, J. Symb. Comput. 33, 2002). The order of the series is
-doubled until the rank does not change.
+doubled until the rank does not change, every term of the model has had time to show, and moving along the kernel
+changes no output to four times that order.
 """
 
 from __future__ import annotations
@@ -18,9 +19,11 @@ from typing import Any
 import flint
 import numpy as np
 
-from equifinal.algebra.arithmetic.budget import Budget, matrix_steps
+from equifinal.algebra.arithmetic.budget import Budget, TooLarge, matrix_steps
+from equifinal.algebra.arithmetic.lateness import is_silent, latest_arrival
 from equifinal.algebra.arithmetic.residues import BadPrime, random_prime
 from equifinal.algebra.arithmetic.series import OutputSeries
+from equifinal.errors import IdentifiabilityError
 from equifinal.language.expression import Expression, Name, Power, Product, children
 from equifinal.language.model import Model
 
@@ -37,6 +40,12 @@ class LocalAnalysis:
         Residues by name of coordinate.
     inputs
         Taylor coefficients of each model's inputs, long enough for every later use.
+    order
+        How many coefficients were looked at.
+    reached
+        How many of them were enough for the rank.
+    least
+        How many a term of the model may need to show.
     kernel
         Basis of the tangent space of the fibre, r rows in reduced echelon form over the coordinates `names`.
     """
@@ -46,6 +55,8 @@ class LocalAnalysis:
     point: dict[str, int]
     inputs: list[dict[str, np.ndarray]]
     order: int
+    reached: int
+    least: int
     rank: int
     kernel: list[list[int]]
 
@@ -62,14 +73,14 @@ def random_inputs(models: Sequence[Model], prime: int, rng: random.Random, order
     ]
 
 
-def least_order(models: Sequence[Model]) -> int:
+def least_order(runs: Sequence[OutputSeries]) -> int:
     """How many coefficients to look at before a rank that no longer grows is believed.
 
     A parameter may enter late: after n - 1 derivatives at the end of a chain of n states, or where a state that starts
     at zero stands in a power. For models linear in the states, 2n coefficients hold all there is (Cayley-Hamilton, for
     states and tangents together); beyond that it is a rule, not a theorem.
     """
-    return max(2 * len(model.states) + 2 * _degree(model) + 2 for model in models)
+    return max(2 * (len(run.model.states) + _degree(run.model) + latest_arrival(run) + 1) for run in runs)
 
 
 def _degree(model: Model) -> int:
@@ -92,7 +103,6 @@ def analyse_locally(
     models: Sequence[Model], names: Sequence[str], rng: random.Random, budget: Budget, least: int = 0
 ) -> LocalAnalysis:
     """Rank and kernel for all experiments together, from ``least`` coefficients or more; a bad prime is replaced."""
-    least = max(least, least_order(models))
     for _ in range(6):
         prime = random_prime(rng)
         point = random_point(names, prime, rng)
@@ -120,27 +130,61 @@ def _at_point(
     runs = []
     for model, signals in zip(models, inputs, strict=True):
         runs.append(OutputSeries(model, names, array, signals, prime))
-    rank, matrix = -1, None
+    rank, reached = -1, 0
     while True:
-        for run, signals in zip(runs, inputs, strict=True):
-            lengthen(signals, order, prime, rng)
-            run.extend(order, budget)
+        _extend(runs, inputs, order, prime, rng, budget)
         rows = np.concatenate([run.output_jacobian()[0] for run in runs])
         budget.spend(200 + matrix_steps(*rows.shape))
         matrix = flint.nmod_mat(len(rows), len(names), [int(v) for v in rows.ravel()], prime)
         reduced, new_rank = matrix.rref()
-        stable = new_rank == rank and order >= least
-        if stable or new_rank == len(names) or order >= max(MAX_ORDER, 2 * least):
-            return LocalAnalysis(
-                tuple(names),
-                prime,
-                point,
-                inputs,
-                order,
-                new_rank,
-                _kernel(reduced, new_rank, len(names), prime),
-            )
-        rank, order = new_rank, order * 2
+        if new_rank > rank:
+            rank, reached = new_rank, order
+        least = max(least, least_order(runs))
+        kernel = _kernel(reduced, rank, len(names), prime)
+        found = LocalAnalysis(tuple(names), prime, point, inputs, order, reached, least, rank, kernel)
+        if not kernel:
+            return found
+        end = max(MAX_ORDER, 2 * least, 4 * len(names))
+        silent = all(map(is_silent, runs))
+        if order >= (end if silent else least) and reached < order:
+            if silent:
+                raise IdentifiabilityError(
+                    f"all outputs are zero in the first {order} coefficients of their power series at time 0, so "
+                    "nothing can be said; start from other initial values"
+                )
+            if stays_along_kernel(models, found, 4 * order, rng, budget):
+                return found
+        elif order >= end:
+            raise TooLarge
+        order *= 2
+
+
+def _extend(
+    runs: Sequence[OutputSeries], inputs: Any, order: int, prime: int, rng: random.Random, budget: Budget
+) -> None:
+    for run, signals in zip(runs, inputs, strict=True):
+        lengthen(signals, order, prime, rng)
+        run.extend(order, budget)
+
+
+def stays_along_kernel(
+    models: Sequence[Model], local: LocalAnalysis, order: int, rng: random.Random, budget: Budget
+) -> bool:
+    """Whether the outputs do not change, to that order, along a random direction in the kernel."""
+    p = local.prime
+    weights = [rng.randrange(1, p) for _ in local.kernel]
+    direction = [
+        sum(w * v for w, v in zip(weights, column, strict=True)) % p for column in zip(*local.kernel, strict=True)
+    ]
+    point = np.array([[local.point[name] for name in local.names]], dtype=np.int64)
+    along = np.array(direction, dtype=np.int64)[:, None]
+    for model, signals in zip(models, local.inputs, strict=True):
+        lengthen(signals, order, p, rng)
+        run = OutputSeries(model, local.names, point, signals, p, tangents=along)
+        run.extend(order, budget)
+        if run.output_jacobian().any():
+            return False
+    return True
 
 
 def lengthen(signals: dict[str, np.ndarray], orders: int, prime: int, rng: random.Random) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import flint
 
-from equifinal.algebra.arithmetic.budget import Budget, product_steps
+from equifinal.algebra.arithmetic.budget import Budget, product_steps, refuse_long_power
 from equifinal.algebra.arithmetic.residues import BadPrime, residue
 from equifinal.language.expression import Expression, evaluate
 
@@ -53,6 +53,7 @@ class Ratio:
         return Ratio(self.over * other.under, self.under * other.over)
 
     def __pow__(self, exponent: int) -> Ratio:
+        refuse_long_power(max(len(self.over), len(self.under)), exponent)
         return Ratio(self.over**exponent, self.under**exponent, cancelled=True)
 
 

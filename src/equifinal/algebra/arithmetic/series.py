@@ -35,7 +35,8 @@ class OutputSeries:
     inputs
         For every input its Taylor coefficients, an array (orders,), the same for all points.
     tangents
-        Which coordinates to differentiate by (all, or none).
+        Whether to differentiate by all coordinates or by none, or an array (coordinates, directions) of directions to
+        differentiate along.
     """
 
     def __init__(
@@ -46,7 +47,7 @@ class OutputSeries:
         inputs: Mapping[str, np.ndarray],
         prime: int,
         *,
-        tangents: bool = True,
+        tangents: bool | np.ndarray = True,
     ):
         self.model, self.names, self.points, self.inputs, self.prime = (
             model,
@@ -56,7 +57,9 @@ class OutputSeries:
             prime,
         )
         self.batch = points.shape[0]
-        self.directions = len(names) if tangents else 0
+        if isinstance(tangents, bool):
+            tangents = np.eye(len(names), len(names) if tangents else 0, dtype=np.int64)
+        self.seeds, self.directions = tangents, tangents.shape[1]
         self.program = Program()
         self.rhs = self.program.record(model.rhs, model.constants)
         self.outputs = self.program.record(model.observed, model.constants)
@@ -128,8 +131,7 @@ class OutputSeries:
         if kind == "number":
             return np.full(self.batch, residue(value, self.prime), dtype=np.int64), tangent
         position = self.names.index(name)
-        if self.directions:
-            tangent[:, position] = 1
+        tangent[:] = self.seeds[position]
         return self.points[:, position].astype(np.int64), tangent
 
     def _combine(

@@ -58,6 +58,13 @@ class FibreSlice:
         return self.points.count
 
 
+def only_the_point(local: LocalAnalysis) -> FibreSlice:
+    """A slice of which nothing is known but the point that it goes through."""
+    coordinates = tuple(flint.nmod_poly([local.point[n]], local.prime) for n in local.names)
+    points = Points(local.prime, flint.nmod_poly([0, 1], local.prime), coordinates)
+    return FibreSlice(local, local.names, {}, points, 1, "power series, local only")
+
+
 def generic_solution(
     model: Model, local: LocalAnalysis, rng: random.Random, signals: dict[str, np.ndarray], budget: Budget
 ) -> GenericPoint:
@@ -160,8 +167,8 @@ class Experiment:
             thorough=samples > FEW_SAMPLES,
         )
 
-    def target(self, budget: Budget) -> np.ndarray:
-        return output_series(self.model, self.local, self.signals, self.local.order, self.rng, budget)
+    def target(self, orders: int, budget: Budget) -> np.ndarray:
+        return output_series(self.model, self.local, self.signals, orders, self.rng, budget)
 
 
 def slice_fibre(
@@ -209,7 +216,7 @@ def _by_taylor_coefficients(
             free,
             fixed,
             experiment.signals,
-            experiment.target(limit),
+            experiment.target(local.order, limit),
             experiment.into,
             limit,
         )
@@ -331,12 +338,16 @@ def confirmed(
     method: str,
     budget: Budget,
 ) -> FibreSlice:
-    """Keep the candidates whose outputs agree."""
+    """Keep the candidates whose outputs agree: at least four times as far as the rank needed, and twice as far as that
+    where several do.
+    """
     points = candidates
-    for model, experiment in zip(models, experiments, strict=True):
-        if points.count == 1:
-            break
-        points = agreeing(points, free, fixed, model, experiment.signals, experiment.target(budget), budget)
+    orders = max(4 * local.order, local.least)
+    for far in (orders, 2 * orders):
+        for model, experiment in zip(models, experiments, strict=True):
+            if points.count > 1:
+                target = experiment.target(far, budget)
+                points = agreeing(points, free, fixed, model, experiment.signals, target, budget)
     return FibreSlice(local, tuple(free), fixed, points, candidates.count, method)
 
 

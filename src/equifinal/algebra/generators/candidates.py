@@ -105,6 +105,21 @@ class Search:
         count = selection.points.count if selection.points is not None else int(complete)
         return Generators(sorted(selection.kept, key=self._order), selection.rank, count, complete)
 
+    def at_least_locally(self, budget: Budget) -> Generators:
+        """The cheapest functions alone, for fibres of which nothing but the point itself is known."""
+        selection = Selection(self.fibre, self.rng, self.constants)
+        selection.offer([Name(n) for n in self.single])
+        with suppress(TooLarge, OutOfTime):
+            for batch in (
+                lambda: self._monomials(self.moving, [], budget),
+                lambda: self._polynomials(self.moving, 1, list(self.constants), budget),
+                lambda: self._polynomials(self.moving, 2, [], budget),
+            ):
+                if selection.rank == self.local.rank:
+                    break
+                self._offer(batch(), set(), selection, budget)
+        return Generators(sorted(selection.kept, key=self._order), selection.rank)
+
     def _offer(self, batch: Sequence[Expression], seen: set[Expression], selection: Selection, budget: Budget) -> None:
         fresh = [c for c in dict.fromkeys(batch) if c not in seen]
         seen.update(fresh)

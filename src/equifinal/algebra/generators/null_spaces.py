@@ -78,8 +78,7 @@ def _kernels(
     budget: Budget,
 ) -> list[list[list[int]] | None]:
     """Kernels at a batch of points; None where the rank is less than generic."""
-    n = len(local.names)
-    order = max(2, (local.order + 1) // 2) if local.rank < n else local.order  # the rank was reached at that order
+    n, order = len(local.names), local.reached
     blocks = []
     for model, signals in zip(models, local.inputs, strict=True):
         lengthen(signals, order, local.prime, rng)
