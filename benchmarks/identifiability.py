@@ -1,18 +1,21 @@
-"""Identifiability over the shared collection of models with known answers: right, wrong or not finished, and
-how fast.
+"""Identifiability over collections of models: right, wrong or not finished, and how fast.
 
-    uv run python benchmarks/identifiability.py [words in model names ...]
+    uv run --with symident python benchmarks/identifiability.py [words in model names ...]
 
-The collection is read from ``../shared`` next to the checkout, or from the folder in EQUIFINAL_SHARED.
+First the shared collection of models with known answers, read from ``../shared`` next to the checkout or from the
+folder in EQUIFINAL_SHARED; then `hard_models.json`, whose answers are not known, so that a model is done (``global``) or not
+(``local``). CPU seconds of ours, of symident where that is installed (its local analysis, in the same run), and those
+published for StructuralIdentifiability.jl, measured on another machine. docs/scoreboard.md has a run.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
+import resource
 import statistics
 import sys
-import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -25,6 +28,18 @@ from equifinal.language.expression import names, to_text
 from equifinal.language.model import Model
 from equifinal.language.parser import parse_expression
 
+# Dong, Goodbrake, Harrington and Pogudin (2023): seconds on a Xeon, for parameters' identifiability
+PUBLISHED = {
+    "Pharm": 152,
+    "PK2": 131,
+    "SEAIJRC": 85,
+    "QY": 49,
+    "MAPK_model_(5": 48,
+    "HighDimNonLin": 20.6,
+    "SIWR_original": 13.7,
+    "MAPK_model_(6": 8.0,
+    "Fujita": 2.5,
+}
 WORDS = {"global": "globally", "local": "locally", "non": "not"}
 
 
@@ -39,9 +54,10 @@ def collection() -> list[dict[str, Any]]:
 
 def model_of(entry: dict[str, Any]) -> Model:
     lines = [f"{x}' = {e}" for x, e in entry["states"].items()]
-    lines += [f"{y} = {e}" for y, e in entry["outputs"].items()]
+    lines += [f"{y} = {e}" for y, e in entry["outputs"].items() if y != e]
     lines += [f"{x}(0) = {e}" for x, e in entry["ic"].items() if e is not None]
-    return Model.parse("\n".join(lines), list(entry["outputs"]), inputs=entry["inputs"])
+    constants = entry.get("constants", {})
+    return Model.parse("\n".join(lines), list(entry["outputs"]), inputs=entry["inputs"], constants=constants)
 
 
 def judge(entry: dict[str, Any], model: Model, result: Identifiability) -> tuple[str, str]:
@@ -68,33 +84,76 @@ def judge(entry: dict[str, Any], model: Model, result: Identifiability) -> tuple
     return "right", ""
 
 
+def hard_models() -> list[dict[str, Any]]:
+    entries = json.loads((Path(__file__).parent / "hard_models.json").read_text())["models"]
+    return [entry | {"family": "hard", "ic": {}} for entry in entries]
+
+
+def cpu_seconds() -> float:
+    """Of this process and of its children, in one of which an analysis runs."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(part.ru_utime + part.ru_stime for part in used)
+
+
+def beside(model: Model) -> str:
+    """What symident's local analysis takes, if it is there and can read the model. It evaluates text: only ours."""
+    try:
+        import symident
+    except ImportError:
+        return "-"
+    numbers = {name: f"({value})" for name, value in model.constants.items()}
+    began = cpu_seconds()
+    try:
+        states = {x: _plain(e, numbers) for x, e in zip(model.states, model.rhs, strict=True)}
+        outputs = {y: _plain(e, numbers) for y, e in zip(model.outputs, model.observed, strict=True)}
+        symident.detect(symident.Model(states, {f"{y}_seen": e for y, e in outputs.items()}))
+    except Exception as error:
+        return type(error).__name__
+    return f"{cpu_seconds() - began:.2f}"
+
+
+def _plain(expression: Any, numbers: dict[str, str]) -> str:
+    text = to_text(expression).replace("^", "**")
+    for name, value in numbers.items():
+        text = re.sub(rf"\b{name}\b", value, text)
+    return text
+
+
 def main() -> None:
     wanted = sys.argv[1:]
     seconds: list[float] = []
     verdicts: Counter[tuple[str, str]] = Counter()
-    print(f"{'model':42} {'family':9} {'verdict':9} {'seconds':>8}  r D  method")
-    for entry in collection():
+    print(f"{'model':42} {'x':>3} {'theta':>5} {'y':>2} {'verdict':9} ", end="")
+    print(f"{'CPU s':>7} {'symident':>9} {'published':>9}  r D  method")
+    for entry in (*collection(), *hard_models()):
         if wanted and not any(word in entry["name"] for word in wanted):
             continue
         model = model_of(entry)
-        began = time.perf_counter()
+        began = cpu_seconds()
         result = analyse(model)
-        elapsed = time.perf_counter() - began
-        verdict, reason = judge(entry, model, result)
+        elapsed = cpu_seconds() - began
+        if entry["family"] == "hard":
+            done = result.scope == "global" and result.complete
+            verdict, reason = "global" if done else "local", result.unfinished
+        else:
+            verdict, reason = judge(entry, model, result)
         seconds.append(elapsed)
         verdicts[entry["family"], verdict] += 1
         method = result.certificate["method"]
+        published = next((f"{t:g}" for name, t in PUBLISHED.items() if name in entry["name"]), "-")
         print(
-            f"{entry['name'][:42]:42} {entry['family']:9} {verdict:9} {elapsed:8.3f}  "
+            f"{entry['name'][:42]:42} {len(model.states):3} {len(model.parameters):5} {len(model.outputs):2} "
+            f"{verdict:9} "
+            f"{elapsed:7.2f} {beside(model):>9} {published:>9}  "
             f"{result.fibre_dimension} {result.fibre_degree}  {method}{'; ' if reason else ''}{reason}",
             flush=True,
         )
     print()
-    for family in ("ic", "core", "extended"):
+    for family in ("ic", "core", "extended", "hard"):
         counts = {v: n for (f, v), n in sorted(verdicts.items()) if f == family}
         if counts:
             print(f"{family:9} " + ", ".join(f"{v} {n}" for v, n in counts.items()))
-    print(f"median {statistics.median(seconds):.3f} s, longest {max(seconds):.1f} s, all {sum(seconds):.0f} s")
+    print(f"median {statistics.median(seconds):.2f} s, longest {max(seconds):.1f} s, all {sum(seconds):.0f} s")
 
 
 if __name__ == "__main__":
