@@ -6,8 +6,8 @@ from random import Random
 
 import pytest
 
+from equifinal.identifiability.analysis import analyse
 from equifinal.language.model import Model
-from tests.support import hunting
 from tests.support.hunting import objections
 from tests.support.random_models import random_model
 from tests.support.series_oracle import alternatives, local_truth
@@ -52,6 +52,5 @@ def test_the_judge_sees_other_values() -> None:
 )
 def test_the_judge_objects(asked: str, answered: str, monkeypatch: pytest.MonkeyPatch) -> None:
     other = Model.parse(answered, ["x"])
-    analyse = hunting.analyse
-    monkeypatch.setattr(hunting, "analyse", lambda model, **options: analyse(other, **options))
+    monkeypatch.setattr("tests.support.hunting.analyse", lambda model, **options: analyse(other, **options))
     assert objections(Model.parse(asked, ["x"]))[0]
