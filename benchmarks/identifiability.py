@@ -4,8 +4,8 @@
 
 First the shared collection of models with known answers, read from ``../shared`` next to the checkout or from the
 folder in EQUIFINAL_SHARED; then `hard_models.json`, whose answers are not known, so that a model is done (``global``)
-or not (``local``). CPU seconds of ours, of symident where that is installed (its local analysis, in the same run), and those
-published for StructuralIdentifiability.jl, measured on another machine. docs/scoreboard.md has a run.
+or not (``local``). CPU seconds of ours, of symident where that is installed (its local analysis, in the same run), and
+those published for StructuralIdentifiability.jl, measured on another machine. docs/scoreboard.md has a run.
 """
 
 from __future__ import annotations
