@@ -29,6 +29,52 @@ def _shift(typing_context, pointer, count):
 shift: Any = intrinsic(_shift)
 
 
+def _doubles_at(typing_context, address):
+    """The numbers at ``address``."""
+
+    def generate(context, builder, signature, arguments):
+        return builder.inttoptr(arguments[0], context.get_value_type(Doubles))
+
+    return Doubles(types.int64), generate
+
+
+def _integers_at(typing_context, address):
+    """The integers at ``address``."""
+
+    def generate(context, builder, signature, arguments):
+        return builder.inttoptr(arguments[0], context.get_value_type(Integers))
+
+    return Integers(types.int64), generate
+
+
+doubles_at: Any = intrinsic(_doubles_at)
+integers_at: Any = intrinsic(_integers_at)
+
+
+def _never_inline(typing_context):
+    """Have the function that says so compiled once, not once more wherever it is called: compiling takes time."""
+
+    def generate(context, builder, signature, arguments):
+        builder.function.attributes.add("noinline")
+        return context.get_dummy_value()
+
+    return types.void(), generate
+
+
+def _always_inline(typing_context):
+    """Have the function that says so compiled into its callers: structs are many arguments to hand over."""
+
+    def generate(context, builder, signature, arguments):
+        builder.function.attributes.add("alwaysinline")
+        return context.get_dummy_value()
+
+    return types.void(), generate
+
+
+never_inline: Any = intrinsic(_never_inline)
+always_inline: Any = intrinsic(_always_inline)
+
+
 def _call(typing_context, address, x, p, u, dx, du, out):
     """Call the model function at ``address``."""
 

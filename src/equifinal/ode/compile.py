@@ -174,7 +174,7 @@ def _plain_table(model: Model, dynamics: _Functions, start: _Functions) -> Table
         layout.OUTPUTS: code.addresses["outputs"],
     }
     patterns = [dynamics.jacobian, nothing, nothing, nothing, nothing]
-    return _table(sizes, places, patterns, [], (code, start_code))
+    return _table(sizes, places, patterns, [], _looped(dynamics.jacobian, n), (code, start_code))
 
 
 def _sensitivity_table(system: System) -> Table:
@@ -217,7 +217,17 @@ def _sensitivity_table(system: System) -> Table:
         start_p._replace(columns=[place[c] for c in start_p.columns]),
     ]
     sizes = [n, len(y), system.n_inputs, len(columns), width]
-    return _table(sizes, places, patterns, columns, (code, start_code, *system._plain.codes))
+    return _table(sizes, places, patterns, columns, _looped(jacobian, n), (code, start_code, *system._plain.codes))
+
+
+def _looped(jacobian: Sparse, n: int) -> list[int]:
+    """For each state whether it has an influence on a loop of two states or more."""
+    reaches = np.zeros((n, n), dtype=np.int64)  # row by column
+    reaches[jacobian.rows, jacobian.columns] = 1
+    for _ in range(n.bit_length()):
+        reaches |= (reaches @ reaches) > 0
+    loops = (reaches * reaches.T * (1 - np.eye(n, dtype=np.int64))).any(axis=1)
+    return (loops | reaches[loops].any(axis=0)).astype(int).tolist()
 
 
 def _table(
@@ -225,6 +235,7 @@ def _table(
     places: Mapping[int, int],
     patterns: list[Sparse],
     columns: list[int],
+    looped: list[int],
     codes: tuple[native.Code, ...],
 ) -> Table:
     counts = [len(pattern.nodes) for pattern in patterns]
@@ -232,11 +243,11 @@ def _table(
     head[: len(sizes) + len(counts)] = sizes + counts
     for slot, address in places.items():
         head[slot] = address
-    tail = [index for pattern in patterns for index in (*pattern.rows, *pattern.columns)] + columns
+    tail = [index for pattern in patterns for index in (*pattern.rows, *pattern.columns)] + columns + looped
     entries = np.concatenate([head, np.array(tail, dtype=np.int64)])
     entries.setflags(write=False)
     n, n_outputs, n_inputs, m, _ = sizes
     jacobian, forcing, output_x, output_p, start = counts
     largest = max(n + jacobian + forcing, n_outputs + output_x + output_p, n + start)
-    work_size = 12 * n * (1 + m) + 3 * n_inputs + 3 * n + n * n + jacobian + largest
+    work_size = 17 * n * (1 + m) + 3 * n_inputs + 3 * n + n_outputs + n * n + jacobian + largest
     return Table(entries, native.address(entries), work_size, codes)

@@ -14,9 +14,10 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from equifinal.machine.pointers import shift
-from equifinal.ode.field import compiled, error_norm, field
+from equifinal.machine.pointers import always_inline, shift
+from equifinal.ode.field import error_norm, field
 from equifinal.ode.layout import N_COLUMNS, N_STATES
+from equifinal.ode.structs import compiled, inlined
 
 # Row i: weights of the stages before it. The last row is the fifth-order solution.
 STAGES = [
@@ -54,70 +55,71 @@ C2, C3, C4, C5 = map(float, NODES[:4])
 E1, _, E3, E4, E5, E6, E7 = map(float, ERROR)
 D1, _, D3, D4, D5, D6, D7 = map(float, DENSE)
 
-STABILITY_BOUND = 3.25  # |h lambda| beyond which the method is at the edge of its stability region
+STABILITY_BOUND = 2.5  # of |h lambda|, a little before the method's stability region ends
 
 
 @compiled
-def explicit_attempt(d, t, h, z, p, segment, f0, k, z_new, scratch, u, entries, rtol, floors):
+def explicit_attempt(lane, work, segment, t, h, controlled):
     """One step of size h from (t, z); returns its error in units of the tolerance.
 
-    ``f0`` holds z'(t), ``k`` takes the six further stages, ``scratch`` keeps the argument of the sixth.
+    ``f0`` holds z'(t), ``k`` takes the six further stages and the error, ``scratch`` keeps the argument of the sixth.
     """
-    n = d[N_STATES]
-    size = n * (1 + d[N_COLUMNS])
-    k2, k3, k4 = k, shift(k, size), shift(k, 2 * size)
-    k5, k6, k7 = shift(k, 3 * size), shift(k, 4 * size), shift(k, 5 * size)
+    always_inline()
+    size = lane.system[N_STATES] * (1 + lane.system[N_COLUMNS])
+    z, z_new, scratch, f0, k2 = work.z, work.z_new, work.scratch, work.f0, work.k
+    k3, k4, k5 = shift(k2, size), shift(k2, 2 * size), shift(k2, 3 * size)
+    k6, k7, error = shift(k2, 4 * size), shift(k2, 5 * size), shift(k2, 6 * size)
     for i in range(size):
         z_new[i] = z[i] + h * (A21 * f0[i])
-    field(d, t + C2 * h, z_new, p, segment, u, entries, k2)
+    field(lane, work, t + C2 * h, segment, z_new, k2)
     for i in range(size):
         z_new[i] = z[i] + h * (A31 * f0[i] + A32 * k2[i])
-    field(d, t + C3 * h, z_new, p, segment, u, entries, k3)
+    field(lane, work, t + C3 * h, segment, z_new, k3)
     for i in range(size):
         z_new[i] = z[i] + h * (A41 * f0[i] + A42 * k2[i] + A43 * k3[i])
-    field(d, t + C4 * h, z_new, p, segment, u, entries, k4)
+    field(lane, work, t + C4 * h, segment, z_new, k4)
     for i in range(size):
         z_new[i] = z[i] + h * (A51 * f0[i] + A52 * k2[i] + A53 * k3[i] + A54 * k4[i])
-    field(d, t + C5 * h, z_new, p, segment, u, entries, k5)
+    field(lane, work, t + C5 * h, segment, z_new, k5)
     for i in range(size):
         scratch[i] = z[i] + h * (A61 * f0[i] + A62 * k2[i] + A63 * k3[i] + A64 * k4[i] + A65 * k5[i])
-    field(d, t + h, scratch, p, segment, u, entries, k6)
+    field(lane, work, t + h, segment, scratch, k6)
     for i in range(size):
         z_new[i] = z[i] + h * (A71 * f0[i] + A73 * k3[i] + A74 * k4[i] + A75 * k5[i] + A76 * k6[i])
-    field(d, t + h, z_new, p, segment, u, entries, k7)
-    error = shift(k, 6 * size)
-    for i in range(n):
+    field(lane, work, t + h, segment, z_new, k7)
+    for i in range(size):
         error[i] = h * (E1 * f0[i] + E3 * k3[i] + E4 * k4[i] + E5 * k5[i] + E6 * k6[i] + E7 * k7[i])
-    return error_norm(error, z, z_new, n, rtol, floors)
+    return error_norm(lane, work, error, controlled)
 
 
 @compiled
-def at_stability_edge(d, h, k, z_new, scratch, rtol, floors):
+def at_stability_edge(lane, work, h, controlled):
     """Whether h times the dominant eigenvalue, estimated from two stages, leaves the stability region.
 
     Differences are taken in units of the tolerance: what is stiff is often small.
     """
-    n = d[N_STATES]
-    size = n * (1 + d[N_COLUMNS])
-    k6, k7 = shift(k, 4 * size), shift(k, 5 * size)
+    always_inline()
+    size = lane.system[N_STATES] * (1 + lane.system[N_COLUMNS])
+    k6, k7 = shift(work.k, 4 * size), shift(work.k, 5 * size)
     over, under = 0.0, 0.0
-    for i in range(n):
-        weight = 1.0 / (floors[i] + rtol * abs(z_new[i]))
+    for i in range(controlled):
+        weight = 1.0 / (work.floors[i] + lane.rtol * abs(work.z_new[i]))
         over += (weight * h * (k7[i] - k6[i])) ** 2
-        under += (weight * (z_new[i] - scratch[i])) ** 2
+        under += (weight * (work.z_new[i] - work.scratch[i])) ** 2
     return over > STABILITY_BOUND * STABILITY_BOUND * under
 
 
-@compiled
-def explicit_interpolate(d, theta, h, z, f0, k, z_new, out):
-    """z at t + theta h, fourth order, from an accepted step."""
-    size = d[N_STATES] * (1 + d[N_COLUMNS])
-    k3, k4 = shift(k, size), shift(k, 2 * size)
-    k5, k6, k7 = shift(k, 3 * size), shift(k, 4 * size), shift(k, 5 * size)
+@inlined
+def explicit_interpolate(lane, work, theta, h):
+    """z at t + theta h into ``middle``, fourth order, from an accepted step."""
+    size = lane.system[N_STATES] * (1 + lane.system[N_COLUMNS])
+    z, f0 = work.z, work.f0
+    k3, k4, k5 = shift(work.k, size), shift(work.k, 2 * size), shift(work.k, 3 * size)
+    k6, k7 = shift(work.k, 4 * size), shift(work.k, 5 * size)
     rest = 1.0 - theta
     for i in range(size):
-        change = z_new[i] - z[i]
+        change = work.z_new[i] - z[i]
         left = h * f0[i] - change
         right = change - h * k7[i] - left
         bump = h * (D1 * f0[i] + D3 * k3[i] + D4 * k4[i] + D5 * k5[i] + D6 * k6[i] + D7 * k7[i])
-        out[i] = z[i] + theta * (change + rest * (left + theta * (right + rest * bump)))
+        work.middle[i] = z[i] + theta * (change + rest * (left + theta * (right + rest * bump)))

@@ -14,12 +14,28 @@ from __future__ import annotations
 
 import math
 
-from numba import njit
+from equifinal.machine.pointers import always_inline, call, never_inline, shift
+from equifinal.ode.layout import (
+    N_COLUMNS,
+    N_INPUTS,
+    N_STATES,
+    NNZ_FORCING,
+    NNZ_JACOBIAN,
+    NNZ_OUTPUT_P,
+    NNZ_OUTPUT_X,
+    NNZ_START,
+    PATTERNS,
+    RHS,
+    TANGENT,
+)
+from equifinal.ode.structs import compiled
 
-from equifinal.machine.pointers import call, shift
-from equifinal.ode.layout import N_COLUMNS, N_INPUTS, N_STATES, NNZ_FORCING, NNZ_JACOBIAN, PATTERNS, RHS, TANGENT
 
-compiled = njit(error_model="numpy")  # division by zero gives inf or nan, as in C
+@compiled
+def column_parameters(d):
+    """The parameter of each column of the sensitivities."""
+    patterns = d[NNZ_JACOBIAN] + d[NNZ_FORCING] + d[NNZ_OUTPUT_X] + d[NNZ_OUTPUT_P] + d[NNZ_START]
+    return shift(d, PATTERNS + 2 * patterns)
 
 
 @compiled
@@ -47,17 +63,25 @@ def spread(d, entries, s, out):
 
 
 @compiled
-def field(d, t, z, p, segment, u, entries, out):
+def field(lane, work, t, segment, z, out):
     """z' into ``out``; leaves the inputs in ``u`` and, with sensitivities, f, df/dx, df/dp in ``entries``."""
-    inputs_at(d, t, segment, u)
-    n, m = d[N_STATES], d[N_COLUMNS]
-    if m == 0:
-        call(d[RHS], z, p, u, u, u, out)
-        return
+    always_inline()
+    d = lane.system
+    inputs_at(d, t, segment, work.u)
+    if d[N_COLUMNS] == 0:
+        call(d[RHS], z, lane.p, work.u, work.u, work.u, out)
+    else:
+        tangent_field(d, z, lane.p, work.u, work.entries, out)
+
+
+@compiled
+def tangent_field(d, z, p, u, entries, out):
+    never_inline()
+    n = d[N_STATES]
     call(d[TANGENT], z, p, u, u, u, entries)
     for i in range(n):
         out[i] = entries[i]
-    for i in range(n, n * (1 + m)):
+    for i in range(n, n * (1 + d[N_COLUMNS])):
         out[i] = 0.0
     spread(d, shift(entries, n), shift(z, n), shift(out, n))
 
@@ -71,11 +95,19 @@ def all_finite(x, n):
 
 
 @compiled
-def error_norm(error, x, x_new, n, rtol, floors):
-    """Root mean square of the error in units of the tolerance; infinite if anything is not finite."""
-    total = 0.0
-    for i in range(n):
-        ratio = error[i] / (floors[i] + rtol * max(abs(x[i]), abs(x_new[i])))
-        total += ratio * ratio
-    norm = math.sqrt(total / n)
-    return norm if math.isfinite(norm) and all_finite(x_new, n) else math.inf
+def error_norm(lane, work, error, controlled):
+    """Root mean square of the error in units of the tolerance; infinite if anything is not finite.
+
+    Where sensitivities are controlled too, theirs if it is larger.
+    """
+    always_inline()
+    n = lane.system[N_STATES]
+    norm, begin, end = 0.0, 0, n
+    while begin < controlled:
+        total = 0.0
+        for i in range(begin, end):
+            ratio = error[i] / (work.floors[i] + lane.rtol * max(abs(work.z[i]), abs(work.z_new[i])))
+            total += ratio * ratio
+        norm = max(norm, total / (end - begin)) if total == total else math.inf
+        begin, end = end, controlled
+    return math.sqrt(norm) if math.isfinite(norm) and all_finite(work.z_new, controlled) else math.inf

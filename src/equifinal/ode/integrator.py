@@ -14,9 +14,9 @@ from typing import Any
 from equifinal.errors import SolverError
 from equifinal.machine import cache, native
 
-_SOURCES = ("layout", "field", "explicit", "stiff", "rodas5p", "output", "lanes", "integrator")
+_SOURCES = ("layout", "structs", "field", "floors", "explicit", "stiff", "rodas5p", "output", "lanes", "integrator")
 _MATHS = {"exp", "log", "pow", "sqrt", "fabs", "memset", "memcpy", "memmove"}  # found in every process
-_TYPES: dict[str, Any] = {"int64": ctypes.c_int64, "float64": ctypes.c_double}  # of arguments; all others are pointers
+_PROTOTYPE = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 4)  # two of Numba's own, and those of `solve_lanes`
 
 _lock = threading.Lock()
 _integrator: tuple[Callable[..., Any], native.Code] | None = None
@@ -28,11 +28,9 @@ def integrator() -> Callable[..., Any]:
     if _integrator is None:
         with _lock:
             if _integrator is None:
-                code, arguments = _code()
-                types = [_TYPES.get(name, ctypes.c_void_p) for name in arguments]
-                prototype = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 2, *types)
+                code = _code()
                 (address,) = code.addresses.values()
-                _integrator = prototype(address), code
+                _integrator = _PROTOTYPE(address), code
     return _integrator[0]
 
 
@@ -52,37 +50,34 @@ def entry_name() -> str:
     )
 
 
-def _code() -> tuple[native.Code, list[str]]:
-    """The code, and the types of its arguments."""
+def _code() -> native.Code:
     name = entry_name()
     entry = cache.read(name)
     if entry is None:
         with native.uninterrupted():
             entry = _compile()
         cache.write(name, entry)
-    symbol, arguments, outside, code = entry.split(b"\0", 3)
+    symbol, outside, code = entry.split(b"\0", 2)
     if not {*outside.decode().split()} <= _MATHS:
         import numba  # noqa: F401  # makes the names known that its code may refer to
-    return native.load_object(code, symbol.decode()), arguments.decode().split()
+    return native.load_object(code, symbol.decode())
 
 
 def _compile() -> bytes:
-    """Object code by Numba, after the name of its function, the types of its arguments and the names it needs."""
+    """Object code by Numba, after the name of its function and the names it needs."""
     import numba
 
     if getattr(numba.config, "DISABLE_JIT", 0):
         raise SolverError("NUMBA_DISABLE_JIT is set, but the integrators must be compiled on a first run; unset it")
-    from equifinal.ode import lanes
+    from equifinal.ode import lanes, structs
 
-    options: dict[str, Any] = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
     with _unoptimised():
-        compiled = numba.njit(lanes.SIGNATURE, **options)(lanes.solve_lanes)
+        compiled = numba.njit(lanes.SIGNATURE, **structs.OPTIONS)(lanes.solve_lanes)
     assembly = compiled.inspect_llvm(lanes.SIGNATURE.args)
     overload: Any = compiled.overloads[lanes.SIGNATURE.args]
     symbol = overload.fndesc.mangled_name
     code, outside = native.emit_object(assembly)
-    arguments = " ".join(str(kind) for kind in lanes.SIGNATURE.args)
-    return b"\0".join([symbol.encode(), arguments.encode(), " ".join(outside).encode(), code])
+    return b"\0".join([symbol.encode(), " ".join(outside).encode(), code])
 
 
 @contextmanager

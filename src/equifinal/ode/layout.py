@@ -1,8 +1,12 @@
-"""How a compiled system is handed to the integrators: one table of integers.
+"""How a compiled system, and a batch of solves, is handed to the integrators: one table of integers each.
 
 Sizes and addresses stand at fixed places, then the sparsity patterns one after another. Plain numbers only,
 so that the integrators' compiled code does not depend on Python objects, nor on the model.
 """
+
+from __future__ import annotations
+
+from typing import NamedTuple
 
 # sizes
 N_STATES = 0
@@ -27,5 +31,30 @@ TANGENT = 16  # f, df/dx, df/dp
 CURVATURE = 17  # derivatives of df/dx and df/dp in the direction (dx, du)
 OUTPUT_TANGENT = 18  # y, dy/dx, dy/dp
 
-# patterns: rows then columns of each matrix in the order of the sizes above; then each column's parameter
+# patterns: rows then columns of each matrix in the order of the sizes above; then the parameter of each column, and for
+# each state whether it has an influence on a loop of states
 PATTERNS = 19
+
+
+class Batch(NamedTuple):
+    """What is to be solved and where results go, as one table of integers: counts, and addresses of arrays."""
+
+    system: int
+    method: int
+    arguments: int
+    n_arguments: int
+    n_lanes: int
+    counter: int  # deals out lanes
+    times: int
+    n_times: int
+    inputs: int
+    n_segments: int
+    tolerances: int  # rtol, atol
+    max_steps: int
+    tableau: int
+    states: int
+    outputs: int
+    sensitivities: int
+    state_sensitivities: int
+    status: int
+    steps: int

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 
-from equifinal.machine.pointers import call, shift
-from equifinal.ode.field import all_finite, compiled, inputs_at
+from equifinal.machine.pointers import call, never_inline, shift
+from equifinal.ode.explicit import explicit_interpolate
+from equifinal.ode.field import all_finite, column_parameters, inputs_at
 from equifinal.ode.layout import (
     N_COLUMNS,
     N_OUTPUTS,
@@ -22,16 +23,19 @@ from equifinal.ode.layout import (
     START,
     START_TANGENT,
 )
+from equifinal.ode.stiff import stiff_interpolate
+from equifinal.ode.structs import compiled, inlined
 
 
-@compiled
-def set_start(d, p, u, entries, z):
+@inlined
+def set_start(lane, work):
     """Initial values, and their derivatives by the parameters when sensitivities are asked for."""
+    d, u, z, entries = lane.system, work.u, work.z, work.entries
     n, m = d[N_STATES], d[N_COLUMNS]
     if m == 0:
-        call(d[START], u, p, u, u, u, z)
+        call(d[START], u, lane.p, u, u, u, z)
         return
-    call(d[START_TANGENT], u, p, u, u, u, entries)
+    call(d[START_TANGENT], u, lane.p, u, u, u, entries)
     for i in range(n):
         z[i] = entries[i]
     for i in range(n, n * (1 + m)):
@@ -49,46 +53,66 @@ def blank(values, count):
 
 
 @compiled
-def emit(d, t, z, p, segment, u, entries, states, outputs, sensitivities, state_sensitivities):
-    """Write states, outputs and sensitivities at one time; False, and all NaN, if any is not finite."""
+def blank_rows(lane, rows, row):
+    """Make all rows from ``row`` on NaN."""
+    never_inline()
+    d, count = lane.system, lane.n_times - row
     n, n_outputs, width = d[N_STATES], d[N_OUTPUTS], d[N_SENSITIVITIES]
-    inputs_at(d, t, segment, u)
-    write_row(d, z, p, u, entries, states, outputs, sensitivities, state_sensitivities)
-    if (
-        all_finite(states, n)
-        and all_finite(outputs, n_outputs)
-        and all_finite(sensitivities, n_outputs * width)
-        and all_finite(state_sensitivities, n * width)
-    ):
-        return True
-    blank(states, n)
-    blank(outputs, n_outputs)
-    blank(sensitivities, n_outputs * width)
-    blank(state_sensitivities, n * width)
-    return False
+    blank(shift(rows.states, row * rows.x_width), count * rows.x_width)
+    blank(shift(rows.outputs, row * rows.y_width), count * rows.y_width)
+    blank(shift(rows.sensitivities, row * n_outputs * width), count * n_outputs * width)
+    blank(shift(rows.state_sensitivities, row * n * width), count * n * width)
 
 
 @compiled
-def write_row(d, z, p, u, entries, states, outputs, sensitivities, state_sensitivities):
+def write_rows(lane, work, rows, segment, row, t, step, until, stiff):
+    """Write what is wanted at t, if the step is 0, or else in the step before ``until``.
+
+    Returns the first row that is later, or -1 if something is not finite.
+    """
+    never_inline()
+    z = work.z if step == 0.0 else work.middle
+    while row < lane.n_times and (lane.times[row] < until or (step == 0.0 and lane.times[row] == until)):
+        if step != 0.0:
+            theta = (lane.times[row] - t) / step
+            if stiff:
+                stiff_interpolate(lane, work, theta)
+            else:
+                explicit_interpolate(lane, work, theta, step)
+        inputs_at(lane.system, lane.times[row], segment, work.u)
+        if not write_row(lane, work, rows, row, z):
+            blank_rows(lane, rows, row)
+            return -1
+        row += 1
+    return row
+
+
+@inlined
+def write_row(lane, work, rows, row, z):
+    """Write states, outputs and sensitivities; says whether all are finite."""
+    d, u, entries = lane.system, work.u, work.entries
     n, m, n_outputs, width = d[N_STATES], d[N_COLUMNS], d[N_OUTPUTS], d[N_SENSITIVITIES]
+    states, outputs = shift(rows.states, row * rows.x_width), shift(rows.outputs, row * rows.y_width)
     for i in range(n):
         states[i] = z[i]
     if width == 0:
-        call(d[OUTPUTS], z, p, u, u, u, outputs)
-        return
-    call(d[OUTPUT_TANGENT], z, p, u, u, u, entries)
+        call(d[OUTPUTS], z, lane.p, u, u, u, outputs)
+        return all_finite(states, n) and all_finite(outputs, n_outputs)
+    sensitivities = shift(rows.sensitivities, row * n_outputs * width)
+    state_sensitivities = shift(rows.state_sensitivities, row * n * width)
+    call(d[OUTPUT_TANGENT], z, lane.p, u, u, u, entries)
     for i in range(n_outputs):
         outputs[i] = entries[i]
     by_x, by_p = d[NNZ_OUTPUT_X], d[NNZ_OUTPUT_P]
     pattern = shift(d, PATTERNS + 2 * (d[NNZ_JACOBIAN] + d[NNZ_FORCING]))
-    parameter = shift(pattern, 2 * (by_x + by_p + d[NNZ_START]))
+    parameter = column_parameters(d)
     for i in range(n_outputs * width):
         sensitivities[i] = 0.0
     for e in range(by_x):
         value = entries[n_outputs + e]
-        row, source = pattern[e] * width, n + pattern[by_x + e] * m
+        target, source = pattern[e] * width, n + pattern[by_x + e] * m
         for j in range(m):
-            sensitivities[row + parameter[j]] += value * z[source + j]
+            sensitivities[target + parameter[j]] += value * z[source + j]
     pattern = shift(pattern, 2 * by_x)
     for e in range(by_p):
         sensitivities[pattern[e] * width + pattern[by_p + e]] += entries[n_outputs + by_x + e]
@@ -97,3 +121,9 @@ def write_row(d, z, p, u, entries, states, outputs, sensitivities, state_sensiti
     for i in range(n):
         for j in range(m):
             state_sensitivities[i * width + parameter[j]] = z[n + i * m + j]
+    return (
+        all_finite(states, n)
+        and all_finite(outputs, n_outputs)
+        and all_finite(sensitivities, n_outputs * width)
+        and all_finite(state_sensitivities, n * width)
+    )

@@ -18,6 +18,7 @@ from equifinal.machine.native import address
 from equifinal.ode.compile import System
 from equifinal.ode.inputs import Inputs
 from equifinal.ode.integrator import integrator
+from equifinal.ode.layout import Batch
 from equifinal.ode.rodas5p import TABLEAU
 
 _METHODS = {"auto": 0, "explicit": 1, "stiff": 2}
@@ -112,7 +113,7 @@ def simulate(
         The known inputs, if the model has any.
     rtol, atol
         A step is accepted when the root mean square over the states of error / (a + rtol |x|) is at most 1;
-        a is ``atol``, but never more than a thousandth of ``rtol`` times the state at its largest so far.
+        a is ``atol``, but never more than 1e-5 ``rtol`` times the state at its largest so far.
     max_steps
         Attempted steps before a lane is given up, beside those that end on a time of output or a break of
         the inputs.
@@ -150,28 +151,37 @@ def simulate(
     bookkeeping = np.zeros(2 * n_lanes + 1, dtype=np.int64)  # status, steps, the counter that deals out lanes
     status, steps = bookkeeping[:n_lanes], bookkeeping[n_lanes:-1]
     status_at = address(bookkeeping)
-    steps_at, counter_at = status_at + 8 * n_lanes, status_at + 16 * n_lanes
-    system_and_lanes = (compiled.address, _METHODS[method], address(p), p.shape[1], n_lanes, counter_at)
-    times_and_inputs = (address(times), n_times, address(table), n_segments)
-    tolerances = (rtol, atol, max_steps)
-    results = (
-        address(states),
-        address(outputs),
-        by_parameters_at,
-        states_by_parameters_at,
-        status_at,
-        steps_at,
+    tolerances = np.array([rtol, atol])
+    batch = Batch(
+        system=compiled.address,
+        method=_METHODS[method],
+        arguments=address(p),
+        n_arguments=p.shape[1],
+        n_lanes=n_lanes,
+        counter=status_at + 16 * n_lanes,
+        times=address(times),
+        n_times=n_times,
+        inputs=address(table),
+        n_segments=n_segments,
+        tolerances=address(tolerances),
+        max_steps=max_steps,
+        tableau=_TABLEAU_AT,
+        states=address(states),
+        outputs=address(outputs),
+        sensitivities=by_parameters_at,
+        state_sensitivities=states_by_parameters_at,
+        status=status_at,
+        steps=status_at + 8 * n_lanes,
     )
+    batch_table = np.array(batch, dtype=np.int64)
+    batch_at = address(batch_table)
     solve = integrator()
     # an interrupt may end this call while other threads still write: they keep what they write to
     arrays = (p, times, table, outputs, states, by_parameters, states_by_parameters, bookkeeping)
 
-    def run(_held: tuple = arrays) -> None:
+    def run(_held: tuple = (*arrays, tolerances, batch_table)) -> None:
         work = np.empty(compiled.work_size)  # a thread's own
-        solve(
-            *(_RETURN_AT, None, *system_and_lanes, *times_and_inputs, *tolerances),
-            *(_TABLEAU_AT, address(work), *results),
-        )
+        solve(_RETURN_AT, None, batch_at, address(work))
 
     if n_lanes:
         _run_in_threads(run, n_lanes, threads, system._pace)

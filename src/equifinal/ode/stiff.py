@@ -23,31 +23,36 @@ from __future__ import annotations
 import math
 
 from equifinal.machine.pointers import call, shift
-from equifinal.ode.field import compiled, error_norm, field, spread
+from equifinal.ode.field import error_norm, field, spread
 from equifinal.ode.layout import CURVATURE, DRIFT, JACOBIAN, N_COLUMNS, N_INPUTS, N_STATES, NNZ_JACOBIAN, PATTERNS
 from equifinal.ode.rodas5p import A_AT, C_AT, D_AT, GAMMA, H_AT, NODE_AT
+from equifinal.ode.structs import compiled, inlined
 
+DIAGONAL = 1e4  # how much larger another pivot must be to be preferred to the diagonal
 LARGEST_LAST_TERM = 27 / 256  # of theta^3 (1 - theta) on a step
 
 
-@compiled
-def prepare(d, z, p, segment, u, entries, jacobian, drift):
-    """What all attempts from (t, z) share: the entries of J and f_t. To be called after `field` at (t, z)."""
-    n, m = d[N_STATES], d[N_COLUMNS]
-    if m == 0:
-        call(d[JACOBIAN], z, p, u, u, u, jacobian)
+@inlined
+def prepare(lane, work, segment):
+    """What all attempts from (t, z) share: u, the entries of J, and f_t. To be called after `field` at (t, z)."""
+    d, u = lane.system, work.u
+    for i in range(d[N_INPUTS]):
+        work.u0[i] = u[i]
+    if d[N_COLUMNS] == 0:
+        call(d[JACOBIAN], work.z, lane.p, u, u, u, work.jacobian)
     else:
         for e in range(d[NNZ_JACOBIAN]):
-            jacobian[e] = entries[n + e]
+            work.jacobian[e] = work.entries[d[N_STATES] + e]
     if d[N_INPUTS] > 0:
-        call(d[DRIFT], z, p, u, u, shift(segment, 1 + d[N_INPUTS]), drift)
+        call(d[DRIFT], work.z, lane.p, u, u, shift(segment, 1 + d[N_INPUTS]), work.drift)
 
 
-@compiled
+@inlined
 def factorise(d, h, jacobian, w, pivots):
     """LU factors of I/(gamma h) - J with row exchanges, in place; False if singular or not finite.
 
-    Zero entries are passed over, which makes nearly banded systems cheap.
+    Zero entries are passed over, which makes nearly banded systems cheap. The diagonal is preferred as pivot, for then
+    zeros stay zeros, and a state's rounding errors are those of its own slope.
     """
     n, count = d[N_STATES], d[NNZ_JACOBIAN]
     pattern = shift(d, PATTERNS)
@@ -58,7 +63,7 @@ def factorise(d, h, jacobian, w, pivots):
     for i in range(n):
         w[i * n + i] += 1.0 / (GAMMA * h)
     for c in range(n):
-        best, largest = c, abs(w[c * n + c])
+        best, largest = c, DIAGONAL * abs(w[c * n + c])
         for r in range(c + 1, n):
             if abs(w[r * n + c]) > largest:
                 best, largest = r, abs(w[r * n + c])
@@ -107,100 +112,77 @@ def solve(n, m, w, pivots, b):
 
 
 @compiled
-def stiff_attempt(
-    d,
-    t,
-    h,
-    z,
-    p,
-    segment,
-    f0,
-    k,
-    z_new,
-    u,
-    entries,
-    jacobian,
-    drift,
-    w,
-    pivots,
-    u0,
-    direction,
-    tableau,
-    rtol,
-    floors,
-):
+def stiff_attempt(lane, work, segment, t, h, controlled):
     """One step of size h from (t, z); returns its error in units of the tolerance.
 
-    ``f0`` holds z'(t), ``u0`` the inputs at t, `prepare` has filled ``jacobian`` and ``drift``; ``k`` takes
-    the eight stages.
+    ``f0`` holds z'(t), `prepare` has filled ``u0``, ``jacobian`` and ``drift``; ``k`` takes the eight stages.
     """
+    d, tableau, z, z_new, w, pivots = lane.system, lane.tableau, work.z, work.z_new, work.w, work.pivots
     n, m, n_inputs = d[N_STATES], d[N_COLUMNS], d[N_INPUTS]
     size = n * (1 + m)
-    if not factorise(d, h, jacobian, w, pivots):
+    if not factorise(d, h, work.jacobian, w, pivots):
         return math.inf
     for stage in range(8):
-        r = shift(k, stage * size)
+        r = shift(work.k, stage * size)
         if stage == 0:
             for i in range(size):
-                r[i] = f0[i]
+                r[i] = work.f0[i]
         else:
             for i in range(size):
                 z_new[i] = z[i]
             for j in range(stage):
-                weight, earlier = tableau[A_AT + 8 * stage + j], shift(k, j * size)
+                weight, earlier = tableau[A_AT + 8 * stage + j], shift(work.k, j * size)
                 for i in range(size):
                     z_new[i] += weight * earlier[i]
-            field(d, t + tableau[NODE_AT + stage] * h, z_new, p, segment, u, entries, r)
+            field(lane, work, t + tableau[NODE_AT + stage] * h, segment, z_new, r)
             for j in range(stage):
-                weight, earlier = tableau[C_AT + 8 * stage + j] / h, shift(k, j * size)
+                weight, earlier = tableau[C_AT + 8 * stage + j] / h, shift(work.k, j * size)
                 for i in range(size):
                     r[i] += weight * earlier[i]
         if n_inputs > 0:
             lag = h * tableau[D_AT + stage]
             for i in range(n):
-                r[i] += lag * drift[i]
+                r[i] += lag * work.drift[i]
             for i in range(n_inputs):
-                direction[i] = lag * segment[1 + n_inputs + i]
+                work.direction[i] = lag * segment[1 + n_inputs + i]
         solve(n, 1, w, pivots, r)
         if m > 0:
-            call(d[CURVATURE], z, p, u0, r, direction, entries)
-            spread(d, entries, shift(z, n), shift(r, n))
+            call(d[CURVATURE], z, lane.p, work.u0, r, work.direction, work.entries)
+            spread(d, work.entries, shift(z, n), shift(r, n))
             solve(n, m, w, pivots, shift(r, n))
-    last = shift(k, 7 * size)
+    last = shift(work.k, 7 * size)
     for i in range(size):
         z_new[i] += last[i]
-    return error_norm(last, z, z_new, n, rtol, floors)
+    return error_norm(lane, work, last, controlled)
 
 
-@compiled
-def stiff_interpolate(d, theta, z, k, z_new, tableau, out):
-    """z at t + theta h, fourth order, from an accepted step."""
-    size = d[N_STATES] * (1 + d[N_COLUMNS])
-    rest = 1.0 - theta
+@inlined
+def stiff_interpolate(lane, work, theta):
+    """z at t + theta h into ``middle``, fourth order, from an accepted step."""
+    size = lane.system[N_STATES] * (1 + lane.system[N_COLUMNS])
+    tableau, middle, rest = shift(lane.tableau, H_AT), work.middle, 1.0 - theta
     for i in range(size):
-        out[i] = rest * z[i] + theta * z_new[i]
+        middle[i] = rest * work.z[i] + theta * work.z_new[i]
     for j in range(8):
-        weight = tableau[H_AT + j] + theta * (tableau[H_AT + 8 + j] + theta * tableau[H_AT + 16 + j])
-        weight *= theta * rest
-        stage = shift(k, j * size)
+        weight = theta * rest * (tableau[j] + theta * (tableau[8 + j] + theta * tableau[16 + j]))
+        stage = shift(work.k, j * size)
         for i in range(size):
-            out[i] += weight * stage[i]
+            middle[i] += weight * stage[i]
 
 
 @compiled
-def interpolation_doubt(d, z, k, z_new, tableau, out, rtol, floors):
+def interpolation_doubt(lane, work, controlled):
     """How much the interpolant's last term contributes at most, in units of the tolerance.
 
     The error estimate looks at the end of the step only, where stiff components are damped; inside a long
     step they may be followed much less well.
     """
-    n = d[N_STATES]
-    size = n * (1 + d[N_COLUMNS])
-    for i in range(n):
-        out[i] = 0.0
+    size = lane.system[N_STATES] * (1 + lane.system[N_COLUMNS])
+    for i in range(controlled):
+        work.middle[i] = 0.0
     for j in range(8):
-        weight = LARGEST_LAST_TERM * tableau[H_AT + 16 + j]
-        stage = shift(k, j * size)
-        for i in range(n):
-            out[i] += weight * stage[i]
-    return error_norm(out, z, z_new, n, rtol, floors)
+        weight = LARGEST_LAST_TERM * lane.tableau[H_AT + 16 + j]
+        stage = shift(work.k, j * size)
+        for i in range(controlled):
+            work.middle[i] += weight * stage[i]
+    return error_norm(lane, work, work.middle, controlled)
