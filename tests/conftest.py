@@ -15,6 +15,11 @@ settings.register_profile(
 settings.load_profile("repeatable")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the longest test, so that nobody waits for it at the end."""
+    items.sort(key=lambda item: item.path.name != "test_same_draws.py")
+
+
 @pytest.fixture
 def shared_data() -> Path:
     """Public data sets that live beside the repository, not in it."""
