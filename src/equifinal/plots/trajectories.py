@@ -192,7 +192,7 @@ def _require_known(asked: Sequence[str] | None, known: Sequence[str], what: str)
 def _chosen(
     shown: Predictions, kind: str, names: Sequence[str] | None, experiments: Sequence[str] | None
 ) -> list[Band]:
-    bands = [b for b in shown.bands if b.kind == kind]
+    bands = [b for b in shown.bands if (b.kind == "output") == (kind == "output")]
     _require_known(names, [b.name for b in bands], f"{'unobserved ' if kind == 'state' else ''}{kind}")
     _require_known(experiments, [b.experiment for b in bands], "experiment")
     bands = [b for b in bands if (names is None or b.name in names)]

@@ -33,12 +33,12 @@ MAX_CELLS, CHECKED_CELLS = 200_000_000, 5_000_000  # numbers held at once
 
 @dataclass(frozen=True, eq=False)
 class Band:
-    """One output or state of one experiment.
+    """One output, state, or quantity that depends on states, of one experiment.
 
     Attributes
     ----------
     kind
-        ``"output"`` or ``"state"``.
+        ``"output"``, ``"state"`` or ``"quantity"``.
     quantiles
         Of the trajectory over the draws, a row for each of `LEVELS`.
     observed
@@ -174,7 +174,7 @@ def predict(
                 bands.append(Band(experiment.name, name, "state", grid, curve.mean(axis=0), quantiles(curve), None))
         for j, name in enumerate(experiment.model.trajectories, len(experiment.model.outputs)):
             curve = found.outputs[fine, :, j]
-            bands.append(Band(experiment.name, name, "state", grid, curve.mean(axis=0), quantiles(curve), None))
+            bands.append(Band(experiment.name, name, "quantity", grid, curve.mean(axis=0), quantiles(curve), None))
     return Predictions(tuple(bands), len(theta), int(failed.sum()))
 
 

@@ -266,7 +266,7 @@ def _coverage_words(checked: Check) -> str:
 
 def states(shown: Predictions, verdicts: Any, figures: Figures) -> list[dict[str, Any]]:
     panels = []
-    for band in [b for b in shown.bands if b.kind == "state"][:MOST_PANELS]:
+    for band in [b for b in shown.bands if b.kind != "output"][:MOST_PANELS]:
         verdict = verdicts.get((band.experiment, band.name))
         place = _place(band.experiment, band.name)
         words = trajectories.VERDICTS[verdict]
