@@ -37,9 +37,7 @@ def choose(
     except (SamplingError, IdentifiabilityError, np.linalg.LinAlgError) as error:
         refusal = str(error)
     if plan is not None and not refusal:
-        modes = "one mode" if plan.modes == 1 else f"{plan.modes} modes"
-        reason = f"collapsed: {modes}, and a proposal that fits ({plan.quality.in_words})"
-        return Choice(settled(settings, "collapsed"), plan, reason)
+        return Choice(settled(settings, "collapsed"), plan, f"collapsed: {plan.in_words}")
     if fibre.dimension == 0 and fibre.chart.degree > 1:
         name, why = "random-walk", "a walk in theta with swaps instead, as p(c) is infinite where roots meet"
     elif plan is not None and plan.noise > TOO_NOISY:

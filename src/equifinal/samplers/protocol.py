@@ -61,11 +61,15 @@ class Task(NamedTuple):
 
 
 class NoPlan(NamedTuple):
-    """The plan of samplers that need none."""
+    """The plan of samplers that need none.
+
+    Where a chain has several ``lanes``, iteration i is that of lane i mod lanes.
+    """
 
     solves: int = 0
     failures: int = 0
     refusal: str = ""
+    lanes: int = 1
 
 
 class Start(NamedTuple):

@@ -1,4 +1,9 @@
-"""Iterations of the collapsed sampler: proposals of a batch made in one stroke, then accepted one after the other."""
+"""Iterations of the collapsed sampler: proposals of a batch made in one stroke, then accepted one after the other.
+
+Fresh draws do not depend on where a chain is. Where a plan has only these, a chain is one lane, and a batch some
+iterations of it. Steps do depend on it: then a chain has many lanes that take turns, iteration i being that of lane
+i mod lanes, and a batch is one turn of all lanes. A chain is then a Markov chain in the product of its lanes.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +18,8 @@ from equifinal.machine.compiled import compiled
 from equifinal.problem.prior import log_prior, to_theta
 from equifinal.samplers.collapsed.plan import Plan
 from equifinal.samplers.marginal.target import Numbers, Target
-from equifinal.samplers.points.estimator import choose
+from equifinal.samplers.proposals.log_sums import choose
+from equifinal.samplers.proposals.moves import FRESH, lengths, proposed
 from equifinal.samplers.points.law import Moments
 from equifinal.samplers.protocol import Block
 from equifinal.samplers.pseudo_marginal import sampler as pseudo_marginal
@@ -22,8 +28,7 @@ Array = NDArray[np.float64]
 
 COUNTS = pseudo_marginal.COUNTS
 BATCH, BATCH_POINTS = 128, 200_000  # iterations of a chain whose proposals are made together, and their points
-LOCAL_EVERY = 4  # iterations, where there are local steps
-SHORTEST = 0.1  # local step beside the longest
+HIGHEST = 512  # weights of each chain that are remembered, for the shape of their tail
 
 
 class Points(NamedTuple):
@@ -37,7 +42,10 @@ class Points(NamedTuple):
 
 
 class State(NamedTuple):
-    """Where each chain is, and what it has added up; the first axis of every array is the chain."""
+    """Where each chain is, and what it has added up; the first axis of every array is the chain.
+
+    From ``h`` to ``noise_log_likelihood``, and in ``stood``, the second axis is the lane.
+    """
 
     position: Array
     log_prior: Array
@@ -50,14 +58,11 @@ class State(NamedTuple):
     noise_log_weight: Array
     noise_log_likelihood: Array  # at each of them
     key: NDArray[np.uint64]  # of the random numbers
-    proposals: Array  # how many so far, the log of the sum of their weights, and of the squares
+    proposals: Array  # fresh ones: how many so far, the log of the sum of their weights, and of the squares
     log_sum: Array
     log_squares: Array
+    highest: Array  # log weights, so many of them
     stood: NDArray[np.int64]  # iterations at the present state, and at the most
-
-    def points(self) -> Points:
-        """Those of one candidate: where the chain is."""
-        return Points(*(getattr(self, name)[:, None] for name in Points._fields))
 
 
 class Drawn(NamedTuple):
@@ -69,16 +74,16 @@ class Drawn(NamedTuple):
 
 
 def batch_length(plan: Plan) -> int:
-    """How many iterations a batch has: fewer where there are so many points on each fibre that memory matters."""
-    return max(1, min(BATCH, BATCH_POINTS // plan.number))
+    """How many iterations a batch has: a turn of all lanes; of one lane so many that memory does not matter."""
+    return plan.lanes if plan.lanes > 1 else max(1, min(BATCH, BATCH_POINTS // plan.number))
 
 
 class Randoms(NamedTuple):
     """Random numbers of some iterations (chains, iterations, ...)."""
 
-    h: Array  # proposals
-    normals: Array  # for local steps
-    uniforms: Array  # for accepting, for theta, for the length of a local step, and for groups of noise parameters
+    rho: Array  # lengths of moves
+    moves: tuple[Array, Array, Array]  # numbers behind them
+    uniforms: Array  # for accepting, for theta, and for groups of noise parameters
     behind: Numbers  # estimates
 
 
@@ -88,12 +93,12 @@ def randoms(plan: Plan, state: State, target: Target, batch: int, first: int, la
     for key in state.key:
         rng = np.random.default_rng([int(key), batch])
         own = plan.mixture.numbers(rng, length)
-        uniforms = rng.random((length, 3 + len(target.integral.groups)))
+        rho = lengths(plan.shares, rng.random(length))
+        uniforms = rng.random((length, 2 + len(target.integral.groups)))
         behind.append([part[first:last] for part in target.numbers(rng, length)])
-        h = plan.mixture.from_numbers(*(part[first:last] for part in own))
-        drawn.append((h, own[2][first:last], uniforms[first:last]))
-    h, normals, uniforms = _stacked(drawn)
-    return Randoms(h, normals, uniforms, Numbers(*_stacked(behind)))
+        drawn.append([part[first:last] for part in (rho, *own, uniforms)])
+    rho, *moves, uniforms = _stacked(drawn)
+    return Randoms(rho, tuple(moves), uniforms, Numbers(*_stacked(behind)))
 
 
 def _stacked(parts: Any) -> list[Array]:
@@ -102,98 +107,117 @@ def _stacked(parts: Any) -> list[Array]:
 
 
 class Batch:
-    """Candidates of some iterations of all chains; the first is where the chain was before."""
+    """Candidates of some iterations of all chains, in rows (chains times lanes); the first is where a row was before."""
 
-    def __init__(self, target: Target, plan: Plan, state: State, drawn: Randoms):
-        self.target, self.plan, self.drawn = target, plan, drawn
-        chains, length = drawn.uniforms.shape[:2]
-        self.chains, self.length, self.rows = chains, length, np.arange(chains)
+    def __init__(self, target: Target, plan: Plan, state: State, drawn: Randoms, lanes: slice):
+        self.target, self.plan, self.lanes = target, plan, lanes
+        self.chains = len(state.key)
+        self.length = 1 if plan.lanes > 1 else drawn.rho.shape[1]
+        rows = self.rows = drawn.rho.size // self.length
 
-        def room(first: Array) -> Array:
-            return np.concatenate([first[:, None], np.empty((chains, length, *first.shape[1:]), first.dtype)], axis=1)
+        def in_rows(values: NDArray[Any]) -> NDArray[Any]:
+            return values.reshape(rows, self.length, *values.shape[2:])
+
+        self.drawn = Randoms(
+            in_rows(drawn.rho),
+            tuple(in_rows(part) for part in drawn.moves),
+            in_rows(drawn.uniforms),
+            Numbers(*(in_rows(part) for part in drawn.behind)),
+        )
+
+        def room(before: Array) -> Array:
+            own = before[:, lanes].reshape(rows, 1, *before.shape[2:])
+            return np.concatenate([own, np.empty((rows, self.length, *before.shape[2:]), before.dtype)], axis=1)
 
         self.h, self.log_ratio = room(state.h), room(state.log_ratio)
         self.points = Points(*(room(getattr(state, name)) for name in Points._fields))
-        self.solves, self.failures = np.zeros((2, chains, length), np.int64)
-        self.counts = np.zeros((chains, length, len(COUNTS)), np.int64)
-        self.source = np.zeros((chains, length), np.int64)
-        self.acceptance = np.zeros((chains, length))
+        self.solves, self.failures = np.zeros((2, rows, self.length), np.int64)
+        self.counts = np.zeros((rows, self.length, len(COUNTS)), np.int64)
+        self.source = np.zeros((rows, self.length), np.int64)
+        self.acceptance = np.zeros((rows, self.length))
+        self._run()
 
-    def run(self, first: int) -> NDArray[np.bool_]:
-        """All of its iterations, of which the first has this number in its batch; which of them were jumps."""
-        local = (np.arange(first, first + self.length) % LOCAL_EVERY == LOCAL_EVERY - 1) & self.plan.local.any()
-        jumps = np.flatnonzero(~local)
-        if len(jumps):
-            self._fill(jumps, self.drawn.h[:, jumps])
-        at = np.zeros(self.chains, np.int64)
-        begin = 0
-        for t in (*np.flatnonzero(local), self.length):
-            _metropolis(self.log_ratio, self.drawn.uniforms, begin, t, at, self.source, self.acceptance)
-            if t < self.length:
-                self._step(t, at)
-            begin = t + 1
-        return ~local
+    def _run(self) -> None:
+        numbers = tuple(_flat(part) for part in self.drawn.moves)
+        if self.plan.lanes > 1:
+            h = proposed(self.plan.mixture, self.h[:, 0], self.drawn.rho[:, 0], numbers)
+        else:
+            h = self.plan.mixture.from_numbers(*numbers)
+        self._fill(h)
+        _metropolis(self.log_ratio, self.drawn.uniforms, self.source, self.acceptance)
 
-    def _fill(self, at: NDArray[np.int64], h: Array) -> None:
-        """Candidates h (chains, n, q) of iterations."""
-        n, target = len(at), self.target
-
-        def flat(values: NDArray[Any]) -> NDArray[Any]:
-            return np.ascontiguousarray(values.reshape(self.chains * n, *values.shape[2:]))
+    def _fill(self, h: Array) -> None:
+        """Estimate candidates h (rows times length, q)."""
+        target = self.target
 
         def shaped(values: NDArray[Any]) -> NDArray[Any]:
-            return values.reshape(self.chains, n, *values.shape[1:])
+            return values.reshape(self.rows, self.length, *values.shape[1:])
 
-        moments = Moments(*(np.repeat(part, self.chains * n, axis=0) for part in self.plan.moments))
-        made = target.estimate(flat(h), Numbers(*(flat(part[:, at]) for part in self.drawn.behind)), moments)
-        log_q = shaped(target.coordinates.log_density(self.plan.mixture, flat(h)))
+        moments = Moments(*(np.repeat(part, len(h), axis=0) for part in self.plan.moments))
+        made = target.estimate(h, Numbers(*(_flat(part) for part in self.drawn.behind)), moments)
         found = made.found
-        self.h[:, at + 1] = h
+        self.h[:, 1:] = shaped(h)
         with np.errstate(invalid="ignore"):
-            ratio = shaped(made.log_target) - log_q
-        self.log_ratio[:, at + 1] = np.where(np.isfinite(ratio), ratio, -np.inf)  # no target, or no proposal
+            ratio = made.log_target - target.coordinates.log_density(self.plan.mixture, h)
+        self.log_ratio[:, 1:] = shaped(np.where(np.isfinite(ratio), ratio, -np.inf))  # no target, or no proposal
         own = Points(found.theta, pseudo_marginal.on_branch(target.fibre, found, made.chosen), *made.integrated)
         for room, part in zip(self.points, own, strict=True):
-            room[:, at + 1] = shaped(part)
-        self.solves[:, at], self.failures[:, at] = shaped(made.solves), shaped(made.failures)
+            room[:, 1:] = shaped(part)
+        self.solves, self.failures = shaped(made.solves), shaped(made.failures)
         for column, values in (
-            (pseudo_marginal.POINTS_COUNT, np.full(self.chains * n, target.tool.number)),
+            (pseudo_marginal.POINTS_COUNT, np.full(len(h), target.tool.number)),
             (pseudo_marginal.EMPTY, found.empty),
             (pseudo_marginal.ROOTS_COUNT, found.roots),
             (pseudo_marginal.UNRESOLVED, found.unresolved),
             (pseudo_marginal.IMPOSSIBLE, ~np.isfinite(found.log_p)),
             (pseudo_marginal.SAVED, len(target.posterior.likelihoods) - made.solves),
         ):
-            self.counts[:, at, column] = shaped(values)
-
-    def _step(self, t: int, at: NDArray[np.int64]) -> None:
-        """A local step of iteration t from candidates ``at``, which are changed; accepted by t(x) = w q(x)."""
-        here = self.h[self.rows, at]
-        uniforms = self.drawn.uniforms[:, t]
-        lengths = 2.38 / math.sqrt(max(1, here.shape[1])) * SHORTEST ** uniforms[:, 2]
-        moves = np.sum(self.plan.local * self.drawn.normals[:, t, None, :], axis=2)
-        there = here + lengths[:, None] * moves
-        self._fill(np.array([t]), there[:, None])
-        log_q = [self.plan.mixture.log_density(x) for x in (here, there)]
-        with np.errstate(invalid="ignore"):
-            change = self.log_ratio[:, t + 1] + log_q[1] - self.log_ratio[self.rows, at] - log_q[0]
-            self.acceptance[:, t] = np.exp(np.minimum(0.0, np.where(np.isnan(change), -np.inf, change)))
-        at[:] = np.where(uniforms[:, 0] < self.acceptance[:, t], t + 1, at)
-        self.source[:, t] = at
+            self.counts[..., column] = shaped(values)
 
     def block(self) -> Block:
         """What the iterations gave, theta drawn from the points of each."""
         uniforms = self.drawn.uniforms
-        return Block(
-            *drawn_from(
-                self.target, self.points, self.source, np.ascontiguousarray(uniforms[..., 1]), uniforms[..., 3:]
-            ),
-            self.acceptance,
-            self.source == np.arange(1, self.length + 1),
-            self.solves,
-            self.failures,
-            self.counts,
+        drawn = drawn_from(
+            self.target, self.points, self.source, np.ascontiguousarray(uniforms[..., 1]), uniforms[..., 2:]
         )
+        accepted = self.source == np.arange(1, self.length + 1)
+        return Block(*(self._by_chain(part) for part in (*drawn, self.acceptance, accepted, self.solves, self.failures, self.counts)))
+
+    def _by_chain(self, values: NDArray[Any]) -> NDArray[Any]:
+        """(rows, length, ...) as (chains, iterations, ...)."""
+        return values.reshape(self.chains, values.shape[0] * values.shape[1] // self.chains, *values.shape[2:])
+
+    def end(self, state: State, block: Block) -> State:
+        """Where all of this leaves the chains."""
+        rows, last = np.arange(self.rows), self.source[:, -1]
+
+        def put(before: Array, values: NDArray[Any]) -> Array:
+            after = before.copy()
+            after[:, self.lanes] = values[rows, last].reshape(after[:, self.lanes].shape)
+            return after
+
+        fresh = self._by_chain(self.drawn.rho) == FRESH  # only these are draws of the proposal
+        log_ratio = np.where(fresh, self._by_chain(self.log_ratio[:, 1:]), -np.inf)
+        stood = state.stood.copy()
+        own = stood[:, self.lanes].reshape(self.rows, 2)
+        stood[:, self.lanes] = _stood(own, block.accepted.reshape(self.rows, -1)).reshape(self.chains, -1, 2)
+        return state._replace(
+            position=block.position[:, -1],
+            log_prior=block.log_prior[:, -1],
+            log_likelihood=block.log_likelihood[:, -1],
+            h=put(state.h, self.h),
+            log_ratio=put(state.log_ratio, self.log_ratio),
+            **{name: put(getattr(state, name), part) for name, part in self.points._asdict().items()},
+            proposals=state.proposals + fresh.sum(axis=1),
+            log_sum=_added(state.log_sum, log_ratio),
+            log_squares=_added(state.log_squares, 2 * log_ratio),
+            highest=-np.sort(-np.concatenate([state.highest, log_ratio], axis=1), axis=1)[:, :HIGHEST],
+            stood=stood,
+        )
+
+
+def _flat(values: NDArray[Any]) -> NDArray[Any]:
+    return np.ascontiguousarray(values.reshape(values.shape[0] * values.shape[1], *values.shape[2:]))
 
 
 def drawn_from(target: Target, points: Points, source: NDArray[np.int64], for_root: Array, for_noise: Array) -> Drawn:
@@ -217,37 +241,24 @@ def run_batch(target: Target, plan: Plan, state: State, batch: int, first: int, 
     """Make the iterations from first to last of a batch."""
     if not np.array_equal(target.coordinates.replaced, plan.unfolded):
         raise SamplingError("the coordinates of the combinations are others than where the run began: start it again")
-    made = Batch(target, plan, state, randoms(plan, state, target, batch, first, last))
-    jumps = made.run(first)
+    lanes = slice(first, last) if plan.lanes > 1 else slice(0, 1)
+    made = Batch(target, plan, state, randoms(plan, state, target, batch, first, last), lanes)
     block = made.block()
-    rows, end = made.rows, made.source[:, -1]
-    log_ratio = np.ascontiguousarray(made.log_ratio[:, 1:][:, jumps])  # only these are draws of the proposal
-    return state._replace(
-        position=block.position[:, -1],
-        log_prior=block.log_prior[:, -1],
-        log_likelihood=block.log_likelihood[:, -1],
-        h=made.h[rows, end],
-        log_ratio=made.log_ratio[rows, end],
-        **{name: part[rows, end] for name, part in made.points._asdict().items()},
-        proposals=state.proposals + log_ratio.shape[1],
-        log_sum=_added(state.log_sum, log_ratio),
-        log_squares=_added(state.log_squares, 2 * log_ratio),
-        stood=_stood(state.stood, block.accepted),
-    ), block
+    return made.end(state, block), block
 
 
 @compiled
-def _metropolis(log_ratio, uniforms, begin, end, at, source, acceptance):
-    """Iterations from begin to end: which candidate each ends at, and the probability of its own. Changes ``at``."""
-    for i in range(len(at)):
-        now = at[i]
-        for t in range(begin, end):
+def _metropolis(log_ratio, uniforms, source, acceptance):
+    """Which candidate each iteration ends at, and the probability of its own."""
+    rows, length = source.shape
+    for i in range(rows):
+        now = 0
+        for t in range(length):
             change = log_ratio[i, t + 1] - log_ratio[i, now]
             acceptance[i, t] = math.exp(min(0.0, change)) if change > -np.inf else 0.0
             if uniforms[i, t, 0] < acceptance[i, t]:
                 now = t + 1
             source[i, t] = now
-        at[i] = now
 
 
 @compiled

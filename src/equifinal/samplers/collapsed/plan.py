@@ -1,14 +1,17 @@
-"""A proposal that fits the posterior of the combinations, from prior draws alone.
+"""A proposal that fits the posterior of the combinations, from prior draws alone; and how to move with it.
 
-Modes first, then rounds of importance sampling around them. Where no mixture fits, tempered particles look for modes
-that were missed; and where that does not help, walkers spread over the posterior and tell its shape.
+Modes first, then rounds of importance sampling around them. A proposal that fits the draws it was fitted to may still
+miss a tail, which its weights show only where there are many of them: so thousands of draws more judge it. Where
+climbers disagree, or where a proposal does not pass, two tempered populations tell the shape of the posterior. A
+mixture fitted to them is the proposal then; and if fresh draws of it are still refused too often, many lanes move with
+it by steps of several lengths as well (`moves`).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,19 +24,22 @@ from equifinal.samplers.coordinates.of_combinations import combination_coordinat
 from equifinal.samplers.marginal.noise_integral import NoiseIntegral, apart, fitted, nothing
 from equifinal.samplers.marginal.target import AnyEstimator, CountedTarget, Target
 from equifinal.samplers.points.law import Moments
-from equifinal.samplers.proposals import quality
 from equifinal.samplers.proposals.log_sums import beside_largest
-from equifinal.samplers.proposals.mixture import Mixture
-from equifinal.samplers.proposals.quality import Quality
-from equifinal.samplers.searching import walkers
-from equifinal.samplers.searching.importance import Importance, laplace
-from equifinal.samplers.searching.modes import Modes, find_modes, find_more_modes, news, on_the_way, unfolded
-from equifinal.samplers.searching.tempering import NUMBER
+from equifinal.samplers.proposals.mixture import DF, Mixture
+from equifinal.samplers.proposals.moves import FRESH_ONLY
+from equifinal.samplers.proposals.quality import Quality, defended, judged, refusal
+from equifinal.samplers.searching.importance import JUDGED, Importance, laplace
+from equifinal.samplers.searching.modes import Modes, find_modes, unfolded
+from equifinal.samplers.searching.populations import Populations, described
 
 Array = NDArray[np.float64]
 
 LITTLE_NOISE, TOO_NOISY = 0.02, 2.0  # variance of log hat p_C: good enough, and not usable
 DRAWN = 64  # trajectories at which the integrals over noise parameters are tried
+FITTED = 3000  # draws of a population to which the last mixture is fitted
+KNOWN_SHARE, HOT_SHARE = 0.05, 0.2  # in it, of modes that climbers found, and of a mixture for a lower power
+LANES = 127  # a prime, so that draws that are thinned come from all of them
+LEAST_ACCEPTANCE = 0.001  # of fresh draws
 
 
 class Plan(NamedTuple):
@@ -41,18 +47,20 @@ class Plan(NamedTuple):
 
     mixture: Mixture
     quality: Quality
+    shares: Array  # of moves of each length
+    lanes: int  # of a chain, which take turns
     number: int  # of points on a fibre
     unfolded: NDArray[np.bool_]  # which combinations are replaced in x
     held: NDArray[np.bool_]  # which parameters, of the noise, are integrated out: from noise_start, with noise_scale,
     noise_start: Array
     noise_scale: Array
     noise_points: int
-    start: Array  # x (n, q less those), with
-    weights: Array  # importance weights
-    local: NDArray[Any]  # Cholesky factor for local steps; zero if the proposal can do without
+    start: Array  # x (populations, n, q less those), with
+    weights: Array  # importance weights (populations, n)
     moments: Moments  # one row
-    noise: float  # variance of log hat p_C at the highest mode
+    noise: float  # variance of log hat p_C
     modes: int
+    arrived: bool  # whether populations, if there were any, did
     solves: int
     failures: int
 
@@ -66,7 +74,31 @@ class Plan(NamedTuple):
         """Why this proposal is not good enough; empty if it is."""
         if self.noise > TOO_NOISY:
             return f"the prior density of the combinations cannot be estimated well (log variance {self.noise:.1f})"
-        return quality.refusal(self.quality, last=True)
+        if not self.arrived and self.mixture.dimension:
+            return "populations of particles did not come from the prior to the posterior with the solves allowed"
+        if self.quality.acceptance < LEAST_ACCEPTANCE:
+            return f"no proposal was found that fits the posterior (acceptance {self.quality.acceptance:.1%})"
+        return ""
+
+    @property
+    def in_words(self) -> str:
+        """How chains move."""
+        modes = "one mode" if self.modes == 1 else f"{self.modes} modes"
+        if self.lanes == 1:
+            return f"{modes}, and a proposal that fits ({self.quality.in_words})"
+        steps = f"{self.lanes} lanes per chain with steps of all lengths"
+        return f"two populations that settled, and {steps} (fresh draws: {self.quality.in_words})"
+
+
+class Proposal(NamedTuple):
+    """A frozen mixture with its quality, and draws (populations, n, q) with weights (populations, n) to start from."""
+
+    mixture: Mixture
+    quality: Quality
+    start: Array
+    weights: Array
+    shares: Array = FRESH_ONLY
+    arrived: bool = True
 
 
 def prepare(
@@ -87,56 +119,80 @@ def prepare(
     counted, noise = _counted(posterior, fibre, tools, modes, rng)
     if counted.target.integral.parameters:
         report(f"{', '.join(counted.target.integral.parameters)}: integrated out along each trajectory")
-    search = Importance(counted, unfolded(posterior, counted.coordinates, modes))
-    solves, failures = modes.solves, modes.failures
-    passes = search.passes(report)
-    if not passes and not modes.tempered and noise <= TOO_NOISY:
-        report(f"no proposal fits: {NUMBER} tempered particles")
-        before, modes = modes, find_more_modes(posterior, fibre, rng, modes)
-        solves, failures = solves + modes.solves, failures + modes.failures
-        found_more = news(modes, before)
-        report(modes.in_words if found_more else "no other mode")
-        if found_more:
-            solves, failures = solves + counted.solves, failures + counted.failures
-            counted, noise = _counted(posterior, fibre, tools, modes, rng)
-            search = Importance(counted, unfolded(posterior, counted.coordinates, modes))
-            passes = search.passes(report)
-    if search.nowhere:
+    around = unfolded(posterior, counted.coordinates, modes)
+    nothing_else = not around.h.shape[1] or noise > TOO_NOISY
+    found = _by_importance(counted, around, report) if modes.agreed or nothing_else else None
+    if found is None or not (found.arrived or nothing_else):
+        found = _by_populations(counted, posterior, around, report)
+    if not np.isfinite(found.quality.k_hat) and not found.quality.acceptance:
         raise SamplingError(
             "no draw around the modes has a finite posterior density: no parameters have such combinations, or the "
             "solver fails there"
         )
-    mixture, found = search.proposals[-1], search.quality
-    start, weights = search.weighted()
-    q = start.shape[1]
-    local: NDArray[Any] = np.zeros((q, q))
-    if not passes and noise <= TOO_NOISY and q:
-        around = on_the_way(posterior, rng, walkers.NUMBER, modes.log_density[0])
-        solves, failures = solves + around.solves, failures + around.failures
-        x = counted.coordinates.at(around.position)
-        mixture, found, start = walkers.settle(counted, mixture, x, report)
-        weights = np.full(len(start), 1 / len(start))
-        covariance = np.cov(start.T).reshape(local.shape)
-        local = np.linalg.cholesky(covariance + 1e-6 * np.diag(np.diag(covariance)) + 1e-300 * np.eye(q))
     integral = counted.target.integral
     return Plan(
-        mixture=mixture,
-        quality=found,
+        mixture=found.mixture,
+        quality=found.quality,
+        shares=found.shares,
+        lanes=LANES if found.shares[0] < 1 else 1,
         number=counted.target.tool.number,
         unfolded=counted.coordinates.replaced,
         held=np.isin(fibre.names, integral.parameters),
         noise_start=integral.start,
         noise_scale=integral.scale,
         noise_points=integral.number,
-        start=start,
-        weights=weights,
-        local=local,
+        start=found.start,
+        weights=found.weights,
         moments=counted.moments,
         noise=noise,
         modes=len(modes.h),
-        solves=solves + counted.solves,
-        failures=failures + counted.failures,
+        arrived=found.arrived,
+        solves=modes.solves + counted.solves,
+        failures=modes.failures + counted.failures,
     )
+
+
+def _by_importance(counted: CountedTarget, modes: Modes, report: Callable[[str], None]) -> Proposal:
+    """The proposal to which rounds of importance sampling lead."""
+    search = Importance(counted, modes)
+    passes = search.improve(report)
+    start, weights = search.weighted()
+    return Proposal(search.proposals[-1], search.quality, start[None], weights[None], arrived=passes)
+
+
+def _judged(counted: CountedTarget, mixture: Mixture, report: Callable[[str], None]) -> Quality:
+    """How good a frozen proposal is, by so many draws that a tail it misses shows."""
+    x = mixture.sample(counted.rng, JUDGED)
+    with np.errstate(invalid="ignore"):
+        found = judged(counted.log_target(x) - counted.log_density(mixture, x))
+    report(f"{JUDGED} draws judge the proposal that describes them: {found.in_words}")
+    return found
+
+
+def _by_populations(
+    counted: CountedTarget, posterior: Posterior, modes: Modes, report: Callable[[str], None]
+) -> Proposal:
+    """The proposal that tempered populations tell of; one around the modes, refused, if they do not arrive."""
+    settled = Populations(counted, posterior, report).settle()
+    if settled is None:
+        mixture, start = defended(laplace(modes)), modes.h[None]
+        quality = _judged(counted, mixture, report)
+        return Proposal(mixture, quality, start, np.full(start.shape[:2], 1 / len(modes.h)), arrived=False)
+    draws = settled.draws
+    one, other = draws[:, :: max(1, draws.shape[1] // FITTED)]
+    several = len(modes.h) > 1
+    mixture = described(one, other, counted.rng, _with_df(laplace(modes)) if several else None)
+    mixture = defended(mixture).joined(settled.hot, HOT_SHARE)  # its tails are longer, and as curved
+    if several:  # where climbers have been, populations may have missed something
+        mixture = mixture.joined(laplace(modes), KNOWN_SHARE)
+    found = _judged(counted, mixture, report)
+    shares = FRESH_ONLY if not refusal(found, settled=True) else settled.shares
+    weights = np.full(draws.shape[:2], 1 / draws.shape[1])
+    return Proposal(mixture, found, draws, weights, shares)
+
+
+def _with_df(mixture: Mixture) -> Mixture:
+    return mixture._replace(df=np.full(len(mixture.df), DF))
 
 
 def _counted(

@@ -1,26 +1,22 @@
 r"""The collapsed sampler: nearly independent draws of the combinations c, with theta drawn afresh along each fibre.
 
 The posterior of h(c) is l(c) p_C(c) |dc/dh|, of low dimension and identifiable, and `estimator` gives p_C nearly
-without noise. So a law q can be fitted to it:
+without noise. So a law q can be fitted to it, a mixture of t laws: from modes by importance sampling, or from tempered
+populations (`plan`). Then q is frozen.
 
-1. modes, from prior draws by screening and Levenberg-Marquardt (`modes`), if need be from `tempered` particles too;
-2. a Student t law at each; rounds of importance sampling, after each of which a mixture of t laws is fitted to all
-   draws so far; a wide component is added, and q is frozen (`proposal`).
-
-Then every chain is an independence Metropolis sampler. Its proposals c' ~ q with new points U' are accepted with
+Fresh draws c' ~ q with new points U' are accepted with
 
     min(1, w'/w),    w = l(c) hat p_C(c; U) |dc/dh| / q(h),
 
 and theta is chosen from U at every iteration. Noise parameters that the model does not have are no part of c: they are
 integrated out for each trajectory, without any solve, and drawn afresh as well (`noise_integral`); U has their points
 too, and l(c) is an estimate. This is the pseudo-marginal sampler with another proposal, so it is exact for any q and
-any number of points. As proposals do not depend on where the chain is, they are made and solved in large batches.
+any number of points. As fresh draws do not depend on where the chain is, they are made and solved in large batches.
 They are also draws of an importance sampler, so that the mean of w is the marginal likelihood Z.
 
-Before sampling, q has to pass a gate: the Pareto shape k-hat of the weights below 0.5 and an acceptance above 0.65. If
-it does not even with what `walkers` have found, but is still accepted now and then, every fourth iteration is a
-Metropolis step of a local walk in h with new points: a chain that stands where w is large gets away from there. If q is
-worse than that, `prepare` says so, and another sampler is the better choice.
+Where fresh draws alone would be refused too often, other moves are steps of several lengths that leave q invariant
+(`proposals.mixture`) and are accepted by the same ratio. They do depend on where the chain is, so that each chain has
+many lanes, which make their moves in one batch.
 """
 
 from __future__ import annotations
@@ -29,6 +25,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,11 +33,12 @@ from numpy.typing import NDArray
 from equifinal.errors import SamplingError
 from equifinal.fibre import Fibre
 from equifinal.samplers.collapsed import plan as proposal
-from equifinal.samplers.collapsed.batches import COUNTS, State, batch_length, drawn_from, run_batch
+from equifinal.samplers.collapsed.batches import COUNTS, HIGHEST, Points, State, batch_length, drawn_from, run_batch
 from equifinal.samplers.collapsed.plan import Plan
 from equifinal.samplers.collapsed.settings import POINTS, WARMUP, Settings
 from equifinal.samplers.marginal.target import AnyEstimator, Estimates, Target
 from equifinal.samplers.points.law import Moments
+from equifinal.samplers.proposals.pareto import k_hat_of_largest
 from equifinal.samplers.protocol import Block, Kept, Start, Task, concatenated
 from equifinal.samplers.pseudo_marginal import sampler as pseudo_marginal
 
@@ -72,49 +70,81 @@ def target_of(task: Task, plan: Plan) -> Target:
 
 
 def init(task: Task, plan: Plan, rngs: Sequence[np.random.Generator]) -> Start:
-    """Start chains at draws of the importance sampler."""
+    """Start lanes at draws that the preparation made; where there are two populations, chains from each in turn."""
     target = target_of(task, plan)
-    fibre, chains = task.own_fibre, len(rngs)
+    fibre, chains, lanes = task.own_fibre, len(rngs), plan.lanes
     keys = np.array([rng.integers(2**63) for rng in rngs], np.uint64)
-    starts = [_start(target, plan, rng) for rng in rngs]
-    roots = [pseudo_marginal.on_branch(fibre, s.found, s.chosen)[0] for _, s, _ in starts]
+    starts = [_starts(target, plan, i % len(plan.start), rng) for i, rng in enumerate(rngs)]
+
+    def stacked(parts: Sequence[Array]) -> Array:
+        return np.stack(parts).reshape(chains, lanes, *parts[0].shape[1:])
+
+    made = [start.made for start in starts]
     state = State(
         position=np.empty((chains, len(fibre.names))),
         log_prior=np.empty(chains),
         log_likelihood=np.empty(chains),
-        h=np.concatenate([at for at, _, _ in starts]),
-        log_ratio=np.array([s.log_target[0] for _, s, _ in starts]),
-        theta=np.stack([s.found.theta[0] for _, s, _ in starts]),
-        log_weight=np.stack(roots),
-        noise=np.stack([s.integrated.values[0] for _, s, _ in starts]),
-        noise_log_weight=np.stack([s.integrated.log_weight[0] for _, s, _ in starts]),
-        noise_log_likelihood=np.stack([s.integrated.log_likelihood[0] for _, s, _ in starts]),
+        h=stacked([start.x for start in starts]),
+        log_ratio=stacked([start.log_ratio for start in starts]),
+        theta=stacked([part.found.theta for part in made]),
+        log_weight=stacked([pseudo_marginal.on_branch(fibre, part.found, part.chosen) for part in made]),
+        noise=stacked([part.integrated.values for part in made]),
+        noise_log_weight=stacked([part.integrated.log_weight for part in made]),
+        noise_log_likelihood=stacked([part.integrated.log_likelihood for part in made]),
         key=keys,
         proposals=np.zeros(chains),
         log_sum=np.full(chains, -np.inf),
         log_squares=np.full(chains, -np.inf),
-        stood=np.zeros((chains, 2), np.int64),
+        highest=np.full((chains, HIGHEST), -np.inf),
+        stood=np.zeros((chains, lanes, 2), np.int64),
     )
     middle = np.full((chains, 1, len(target.integral.groups)), 0.5)
-    here = drawn_from(target, state.points(), np.zeros((chains, 1), np.int64), middle[..., 0], middle)
+    points = Points(*(getattr(state, name)[:, :1] for name in Points._fields))
+    here = drawn_from(target, points, np.zeros((chains, 1), np.int64), np.full((chains, 1), 0.5), middle)
     state = state._replace(
         position=here.position[:, 0], log_prior=here.log_prior[:, 0], log_likelihood=here.log_likelihood[:, 0]
     )
-    solves, failures = np.array([cost for _, _, cost in starts]).T
+    solves, failures = np.array([start.cost for start in starts]).T
     return Start(state, solves, failures)
 
 
-def _start(target: Target, plan: Plan, rng: np.random.Generator) -> tuple[Array, Estimates, tuple[int, int]]:
-    """Find a draw with a finite density; and tell the solves and failures of all that were tried."""
+class _Lanes(NamedTuple):
+    """Where the lanes of a chain begin, and the solves and failures of all that was tried."""
+
+    x: Array
+    log_ratio: Array
+    made: Estimates
+    cost: tuple[int, int]
+
+
+def _starts(target: Target, plan: Plan, population: int, rng: np.random.Generator) -> _Lanes:
+    """Find draws with a finite density for all lanes of a chain."""
     solves = failures = 0
+    found: _Lanes | None = None
     for _ in range(100):
-        x = plan.start[rng.choice(len(plan.start), p=plan.weights)][None]
-        made = target.estimate(x, target.numbers(rng, 1), plan.moments)
+        again = np.arange(plan.lanes) if found is None else np.flatnonzero(~np.isfinite(found.log_ratio))
+        x = plan.start[population, rng.choice(plan.start.shape[1], len(again), p=plan.weights[population])]
+        moments = Moments(*(np.repeat(part, len(x), axis=0) for part in plan.moments))
+        made = target.estimate(x, target.numbers(rng, len(x)), moments)
         solves, failures = solves + int(made.solves.sum()), failures + int(made.failures.sum())
-        if np.isfinite(made.log_target[0]):
+        with np.errstate(invalid="ignore"):
             log_ratio = made.log_target - target.coordinates.log_density(plan.mixture, x)
-            return x, made._replace(log_target=log_ratio), (solves, failures)
+        there = _Lanes(x, log_ratio, made, (solves, failures))
+        found = there if found is None else _replaced(found, again, there)
+        if np.isfinite(found.log_ratio).all():
+            return found
     raise SamplingError("no start: hardly any draw around the modes has a finite posterior density")
+
+
+def _replaced(whole: Any, rows: NDArray[np.int64], part: Any) -> Any:
+    """A tuple of arrays, and of such tuples, with some rows from another; what is no array is the other's."""
+    if isinstance(whole, np.ndarray):
+        whole = whole.copy()
+        whole[rows] = part
+        return whole
+    if hasattr(whole, "_fields"):
+        return type(whole)(*(_replaced(one, rows, other) for one, other in zip(whole, part, strict=True)))
+    return part
 
 
 def run_block(
@@ -135,7 +165,7 @@ def run_block(
 
 
 def examine(task: Task, plan: Plan, state: State, draws: Kept) -> dict[str, float]:
-    """Give the marginal likelihood with its standard error, and how noisy the estimates were."""
+    """Give the marginal likelihood with its standard error, k-hat of all fresh draws, and how noisy estimates were."""
     number = state.proposals.sum()
     log_mean = float(np.logaddexp.reduce(state.log_sum)) - math.log(number)
     log_mean_square = float(np.logaddexp.reduce(state.log_squares)) - math.log(number)
@@ -146,6 +176,7 @@ def examine(task: Task, plan: Plan, state: State, draws: Kept) -> dict[str, floa
     return noise | {
         "log_evidence": log_mean,
         "log_evidence_error": relative,
-        "k_hat": plan.quality.k_hat,
-        "longest_stay": float(state.stood[:, 1].max()),
+        "k_hat": k_hat_of_largest(state.highest.ravel(), int(number)),
+        "lanes": float(plan.lanes),
+        "longest_stay": float(state.stood[..., 1].max()),
     }

@@ -1,4 +1,4 @@
-"""The posterior density of the combinations, estimated: what importance sampling, walkers and chains are about.
+"""The posterior density of the combinations, estimated: what importance sampling, populations and chains are about.
 
 Noise parameters that can be integrated out for a trajectory (`noise_integral`) are not among the combinations then: c
 is held at a value of theirs, whose prior density is divided out.
@@ -6,6 +6,7 @@ is held at a value of theirs, whose prior density is divided out.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -15,8 +16,9 @@ from equifinal.fibre import Fibre
 from equifinal.posterior.posterior import Posterior
 from equifinal.samplers.coordinates.unfolding import unfolding
 from equifinal.samplers.marginal.noise_integral import Integrated, NoiseIntegral
-from equifinal.samplers.points.estimator import Estimate, Estimator, EstimatorByC, choose
+from equifinal.samplers.points.estimator import Estimate, Estimator, EstimatorByC
 from equifinal.samplers.points.law import Moments
+from equifinal.samplers.proposals.log_sums import choose
 from equifinal.samplers.proposals.mixture import Mixture
 
 Array = NDArray[np.float64]
@@ -100,8 +102,13 @@ class CountedTarget:
         self.solves = self.failures = 0
 
     def log_target(self, x: Array) -> Array:
+        return np.concatenate([made.log_target for made in self.in_pieces(x)])
+
+    def in_pieces(self, x: Array) -> Iterator[Estimates]:
+        """Estimate the target at points, however many."""
         together = max(1, PIECE // self.target.tool.number)
-        return np.concatenate([self.estimates(x[i : i + together]).log_target for i in range(0, len(x), together)])
+        for i in range(0, max(1, len(x)), together):
+            yield self.estimates(x[i : i + together])
 
     def log_density(self, mixture: Mixture, x: Array) -> Array:
         """Log density of a proposal, for comparison with the target."""

@@ -271,28 +271,3 @@ def _gathered(log_density, log_intensity, log_number):
                 total += math.exp(log_weight[i, j] - largest)
         log_p[i] = largest + math.log(total) if total > 0.0 else -np.inf
     return log_p, log_weight, empty, roots
-
-
-@compiled
-def choose(log_weight: Array, uniforms: Array) -> Integers:
-    """One index a row, with probability proportional to its weight; 0 where there is none."""
-    n, m = log_weight.shape
-    chosen = np.zeros(n, np.int64)
-    for i in range(n):
-        largest = -np.inf
-        for j in range(m):
-            largest = max(largest, log_weight[i, j])
-        if not math.isfinite(largest):
-            continue
-        total = 0.0
-        for j in range(m):
-            total += math.exp(log_weight[i, j] - largest)
-        left = uniforms[i] * total
-        for j in range(m):
-            part = math.exp(log_weight[i, j] - largest)
-            if part > 0.0:
-                chosen[i] = j
-                left -= part
-                if left < 0.0:
-                    break
-    return chosen

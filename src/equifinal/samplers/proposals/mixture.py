@@ -4,6 +4,16 @@ r"""Mixtures of Student t laws: proposals that are fitted to weighted draws and 
 
 fitted by expectation-maximisation for weighted draws (Peel and McLachlan 2000, Statistics and Computing 10), in which
 a draw x has in component k the weight (nu + q) / (nu + delta_k(x)^2), so that far-off draws pull less.
+
+A mixture proposes in two ways, both reversible for q, so that both are accepted with min(1, w(x') / w(x)), w = pi / q:
+a fresh draw, and a step from x. The step chooses a component k with the probability that x came from it, and the scale
+s of its t law given x, an inverse gamma law; then
+
+    x' = m_k + sqrt(1 - rho^2) (x - m_k) + rho sqrt(s) L_k z,    z ~ N(0, I),
+
+which given (k, s) is an autoregression that N(m_k, s S_k) is invariant for (the preconditioned Crank-Nicolson step of
+Cotter, Roberts, Stuart and White 2013, Statistical Science 28, in a mixture of scales). A small rho is a walk with the
+covariance that the posterior has around x; rho = 1 forgets x but for the component.
 """
 
 from __future__ import annotations
@@ -15,12 +25,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equifinal.machine.compiled import compiled
-from equifinal.samplers.proposals.log_sums import log_sums
+from equifinal.samplers.proposals.log_sums import choose, log_sums
 
 Array = NDArray[np.float64]
 
 ROUNDS = 60
-LEAST_SHARE = 0.02  # of a component; those below are dropped
+LEAST_SHARE = 0.02  # of a component
 DF = 12.0  # degrees of freedom of components that are fitted
 NOTHING = 1e-8  # of a draw: a share of it that a component need not look at
 GAIN = 1e-5  # of the mean log density: less is not worth another round
@@ -50,15 +60,25 @@ class Mixture(NamedTuple):
         return self.from_numbers(*self.numbers(rng, number))
 
     def numbers(self, rng: np.random.Generator, number: int) -> tuple[Array, Array, Array]:
-        """What a draw takes: a uniform, a chi-square of each component's degrees of freedom, normals."""
+        """What a draw or a step takes: a uniform, normals, and chi-squares.
+
+        These have the degrees of freedom of each component, and in a last column as many as there are dimensions.
+        """
+        degrees = np.append(self.df, max(1, self.dimension))
         return (
             rng.random(number),
-            rng.chisquare(self.df, (number, len(self.df))),
+            rng.chisquare(degrees, (number, len(degrees))),
             rng.standard_normal((number, self.dimension)),
         )
 
     def from_numbers(self, uniforms: Array, chi_squares: Array, normals: Array) -> Array:
         return _draws(uniforms, chi_squares, normals, *self)
+
+    def stepped(self, x: Array, rho: Array, uniforms: Array, chi_squares: Array, normals: Array) -> Array:
+        """Where steps of lengths rho (n,) lead from x (n, q)."""
+        x = np.ascontiguousarray(x)
+        parts = self._log_parts(x)
+        return _steps(x, rho, uniforms, chi_squares, normals, *parts, self.centre, self.factor, self.df)
 
     def joined(self, other: Mixture, share: float) -> Mixture:
         """Both, the other one with a share of the whole."""
@@ -78,8 +98,11 @@ def equal(centre: Array, factor: NDArray[Any]) -> Mixture:
     return Mixture(np.full(k, 1 / k), centre, np.repeat(factor[None], k, axis=0), np.full(k, DF))
 
 
-def fit(x: Array, weights: Array, start: Mixture, floor: Array) -> Mixture:
-    """Expectation-maximisation from a first mixture; no scale matrix gets smaller than ``floor`` (q, q)."""
+def fit(x: Array, weights: Array, start: Mixture, floor: Array, least: float = LEAST_SHARE) -> Mixture:
+    """Expectation-maximisation from a first mixture.
+
+    No scale matrix gets smaller than ``floor`` (q, q), and components with a share below ``least`` are dropped.
+    """
     if x.shape[1] == 0:
         return Mixture(*(part[:1] for part in start))._replace(share=np.ones(1))
     x, weights = np.ascontiguousarray(x), weights / weights.sum()
@@ -88,7 +111,7 @@ def fit(x: Array, weights: Array, start: Mixture, floor: Array) -> Mixture:
         log_parts, squares = mixture._log_parts(x)
         total = log_sums(log_parts)
         size, centre, scatter = _sums(x, weights, log_parts, total, squares, mixture.centre, mixture.df)
-        keep = size > LEAST_SHARE
+        keep = size > least
         if not keep.all():
             kept = Mixture(*(part[keep] for part in mixture))
             mixture, before = kept._replace(share=kept.share / kept.share.sum()), -math.inf
@@ -175,3 +198,20 @@ def _draws(uniforms, chi_squares, normals, share, centre, factor, df):
                 total += factor[k, j, m] * normals[i, m]
             x[i, j] = centre[k, j] + scale * total
     return x
+
+
+@compiled
+def _steps(x, rho, uniforms, chi_squares, normals, log_parts, squares, centre, factor, df):
+    n, q = x.shape
+    moved = np.empty((n, q))
+    for i in range(n):
+        k = choose(log_parts[i : i + 1], uniforms[i : i + 1])[0]
+        keep = math.sqrt(1.0 - rho[i] * rho[i])
+        # given x, the scale has q degrees of freedom more
+        scale = rho[i] * math.sqrt((df[k] + squares[i, k]) / (chi_squares[i, k] + chi_squares[i, -1]))
+        for j in range(q):
+            total = 0.0
+            for m in range(j + 1):
+                total += factor[k, j, m] * normals[i, m]
+            moved[i, j] = centre[k, j] + keep * (x[i, j] - centre[k, j]) + scale * total
+    return moved

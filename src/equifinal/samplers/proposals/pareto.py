@@ -17,9 +17,14 @@ Array = NDArray[np.float64]
 
 def k_hat(log_weights: Array) -> float:
     """Fit k-hat to the largest min(n/5, 3 sqrt(n)) weights: inf if nearly all are zero, -inf if all are one."""
+    return k_hat_of_largest(log_weights, len(log_weights))
+
+
+def k_hat_of_largest(log_weights: Array, number: int) -> float:
+    """The same of so many weights, of which at least the largest are given."""
     usable = np.sort(log_weights[np.isfinite(log_weights)])
-    count = min(len(log_weights) // 5, math.ceil(3 * math.sqrt(len(log_weights))))
-    if count < 5 or len(usable) <= count:
+    count = min(number // 5, math.ceil(3 * math.sqrt(number)), max(0, len(usable) - 1))
+    if count < 5 or (count < number // 5 and count == len(usable) - 1 and len(log_weights) == number):
         return math.inf
     cut = usable[-count - 1]
     excess = np.exp(usable[-count:] - usable[-1]) - np.exp(cut - usable[-1])

@@ -18,8 +18,7 @@ INFLATION = 1.1  # of the scale of fitted components
 WIDE_SHARE, WIDE_SCALE, WIDE_DF = 0.1, 1.5, 4.0  # of the defensive component
 K_LIMIT, ACCEPTANCE_LIMIT = 0.5, 0.65
 HIGH_ACCEPTANCE, LOOSE_K_LIMIT = 0.7, 0.7
-SETTLED_ACCEPTANCE_LIMIT = 0.55  # where walkers have been all around
-LAST_ACCEPTANCE_LIMIT = 0.1
+SETTLED_ACCEPTANCE_LIMIT = 0.5  # where populations have been all around
 
 
 class Quality(NamedTuple):
@@ -31,10 +30,6 @@ class Quality(NamedTuple):
     @property
     def in_words(self) -> str:
         return f"k-hat {self.k_hat:.2f}, acceptance {self.acceptance:.0%}"
-
-    def better_than(self, other: Quality) -> bool:
-        """Tails first, as far as they are out of bounds."""
-        return (-max(self.k_hat, K_LIMIT), self.acceptance) > (-max(other.k_hat, K_LIMIT), other.acceptance)
 
 
 NONE = Quality(math.inf, 0.0)
@@ -52,19 +47,15 @@ def judged(log_weights: Array) -> Quality:
     return Quality(k_hat(log_weights), smaller / (n * float(weights.sum())))
 
 
-def refusal(quality: Quality, *, settled: bool = False, last: bool = False) -> str:
-    """Why a proposal is not good enough; empty if it is.
+def refusal(quality: Quality, *, first: bool = False, settled: bool = False) -> str:
+    """Why fresh draws of a proposal alone are not good enough; empty if they are.
 
-    One that was fitted to draws of its own has to fit better than one fitted to where walkers settled, for it may miss
-    tails that its weights do not show. At last, when everything has been tried, a proposal is still better than local
-    moves if it is accepted now and then.
+    A proposal that was fitted to draws of its own has to fit better than one fitted to where populations settled. The
+    ``first`` few draws need not pass as strictly, because others will judge after them.
     """
-    # Metropolis can live with heavier tails than importance sampling, if it is seldom in them
-    k_limit = LOOSE_K_LIMIT if last or quality.acceptance >= HIGH_ACCEPTANCE else K_LIMIT
-    if quality.k_hat >= k_limit:
+    if quality.k_hat >= (LOOSE_K_LIMIT if first and quality.acceptance >= HIGH_ACCEPTANCE else K_LIMIT):
         return f"no proposal was found that fits the posterior's tails (k-hat {quality.k_hat:.2f})"
-    least = SETTLED_ACCEPTANCE_LIMIT if settled else ACCEPTANCE_LIMIT
-    if quality.acceptance < (LAST_ACCEPTANCE_LIMIT if last else least):
+    if quality.acceptance < (SETTLED_ACCEPTANCE_LIMIT if settled else ACCEPTANCE_LIMIT):
         return f"no proposal was found that fits the posterior (acceptance {quality.acceptance:.0%})"
     return ""
 

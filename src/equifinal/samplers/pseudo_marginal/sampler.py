@@ -39,7 +39,8 @@ from equifinal.posterior.posterior import Posterior
 from equifinal.problem.prior import log_prior, to_theta
 from equifinal.samplers.adaptation import FACTOR_EVERY, factorised, propose, update_moments
 from equifinal.samplers.coordinates.of_combinations import combination_coordinates
-from equifinal.samplers.points.estimator import Estimate, Estimator, EstimatorByC, choose, padded
+from equifinal.samplers.points.estimator import Estimate, Estimator, EstimatorByC, padded
+from equifinal.samplers.proposals.log_sums import choose
 from equifinal.samplers.points.law import Moments
 from equifinal.samplers.protocol import Info, Kept, NoPlan, Start, Task, concatenated, no_plan, steps_in_a_block
 from equifinal.samplers.pseudo_marginal import gradient as gradient_proposal

@@ -127,7 +127,7 @@ def run(
         interrupted = True
     under_way.save()  # also at the end: what follows may fail
     end, work = under_way.now, start.work
-    chunk = Chunk.join(end.chunks, axis=1)
+    chunk = lane_by_lane(Chunk.join(end.chunks, axis=1), work)
     chains, kept, d = chunk.position.shape
     theta = posterior.to_theta(chunk.position.reshape(-1, d)).reshape(chains, kept, d)
     draws = Kept(theta, chunk.log_likelihood)
@@ -144,6 +144,14 @@ def run(
         notes=start.notes,
         findings=registry.sampler(work.sampler).examine(work.task, work.plan, end.state, draws) if kept else {},
     )
+
+
+def lane_by_lane(chunk: Chunk, work: Work) -> Chunk:
+    """Draws of one lane after those of another, so that neighbours are as much alike as successive iterations are."""
+    kept = chunk.position.shape[1]
+    iterations = work.task.warmup + work.thin * np.arange(1, kept + 1) - 1
+    order = np.argsort(iterations % work.plan.lanes, kind="stable")
+    return Chunk(*(part[:, order] for part in chunk))
 
 
 def _identity(posterior: Posterior, settings: RunSettings, fibre: Fibre | None) -> str:

@@ -91,12 +91,8 @@ def screen(posterior: Posterior, rng: np.random.Generator, number: int) -> Climb
     )
 
 
-def climb(posterior: Posterior, u: Array, steps: int, height: float = np.inf, anchor: float = 0.0) -> Climb:
-    """Levenberg-Marquardt from each row of u by itself, until it reaches a height in log density.
-
-    With an anchor, climbers stay where they are in directions in which the curvature is below it, in units of the
-    prior's spread: they come up, but not together.
-    """
+def climb(posterior: Posterior, u: Array, steps: int) -> Climb:
+    """Levenberg-Marquardt from each row of u by itself."""
     lower, upper, spread = _box(posterior)
     u = np.clip(u, lower, upper)
     n = len(u)
@@ -104,12 +100,12 @@ def climb(posterior: Posterior, u: Array, steps: int, height: float = np.inf, an
     damping = np.full(n, 1e-2)
     idle = np.zeros(n, int)
     for _ in range(steps):
-        going = np.flatnonzero(_going(idle, damping, value) & (value < height))
+        going = np.flatnonzero(_going(idle, damping, value))
         if not len(going):
             break
         at, slope = u[going], gradient[going]
         stopped = ((at <= lower) & (slope < 0)) | ((at >= upper) & (slope > 0))
-        step = _step(hessian[going], np.where(stopped, 0.0, slope), stopped, damping[going], spread, anchor)
+        step = _step(hessian[going], np.where(stopped, 0.0, slope), stopped, damping[going], spread)
         trial = np.clip(at + step, lower, upper)
         there = _local(posterior, trial)
         solves, failures = solves + there[3], failures + there[4]
@@ -138,11 +134,9 @@ def laplace(posterior: Posterior, u: Array) -> tuple[Array, int]:
     return np.linalg.inv(scaled) * spread[:, None] * spread, solves
 
 
-def _step(
-    hessian: Array, slope: Array, stopped: NDArray[np.bool_], damping: Array, spread: Array, anchor: float
-) -> Array:
+def _step(hessian: Array, slope: Array, stopped: NDArray[np.bool_], damping: Array, spread: Array) -> Array:
     d = slope.shape[1]
-    scaled = hessian * spread[:, None] * spread + anchor * np.eye(d)
+    scaled = hessian * spread[:, None] * spread
     free = ~stopped
     scaled = scaled * (free[:, :, None] & free[:, None, :])
     size = np.diagonal(scaled, axis1=1, axis2=2)

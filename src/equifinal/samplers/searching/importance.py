@@ -25,6 +25,8 @@ Array = NDArray[np.float64]
 ROUNDS = (400, 1400, 800)  # draws; the last judge what the others have found
 MORE_ROUNDS = (1300, 2500)  # if these do not suffice
 HIGHEST = 7.0  # weight of a draw beside their mean: a chain would stand there for so long, so another round is worth it
+JUDGED = 7000  # draws: a tail of a hundredth of the posterior that a proposal misses shows in their weights
+JUDGEMENTS = 2
 DUST = 1e-5  # of all weight, not looked at when a mixture is fitted
 
 
@@ -40,27 +42,41 @@ class Importance:
         self.sizes: list[int] = []
         self.x, self.log_target, self._weighted = np.empty((0, modes.h.shape[1])), np.empty(0), False
 
+    def improve(self, report: Callable[[str], None] = lambda text: None) -> bool:
+        """Rounds until a proposal passes, and passes again when many draws judge it; false if that never happens."""
+        for size in (*ROUNDS, *MORE_ROUNDS):
+            self._round(size, report)
+            if self.nowhere or (len(self.sizes) >= len(ROUNDS) and self._good()):
+                break
+        for _ in range(JUDGEMENTS):
+            if self.nowhere or refusal(self.quality, first=True):
+                return False
+            proposal = self.proposals[-1]
+            self.draw(JUDGED, proposal)
+            report(f"{JUDGED} draws judge it: {self.quality.in_words}")
+            if not refusal(self.quality):
+                return True
+            self._round(ROUNDS[-1], report)
+        return False
+
     @property
     def nowhere(self) -> bool:
         """Whether no draw has a weight."""
         return not self._weighted
 
-    def passes(self, report: Callable[[str], None] = lambda text: None) -> bool:
-        """Rounds until the proposal passes; false if it never does, or if there is nothing around the modes."""
-        for size in (*ROUNDS, *MORE_ROUNDS):
-            if self.sizes:
-                self.mixture = self._fitted()
-            self.draw(size)
-            if self.nowhere:
-                return False
-            report(f"proposal {self.quality.in_words}")
-            if len(self.sizes) >= len(ROUNDS) and not refusal(self.quality) and self._highest() < HIGHEST:
-                return True
-        return not refusal(self.quality)
+    def _good(self) -> bool:
+        return not refusal(self.quality, first=True) and self._highest() < HIGHEST
 
-    def draw(self, size: int) -> None:
-        """A round with the newest mixture, and how well that fits."""
-        proposal = defended(self.mixture)
+    def _round(self, size: int, report: Callable[[str], None]) -> None:
+        """Draws of a mixture fitted to all draws so far."""
+        if self.sizes:
+            self.mixture = self._fitted()
+        self.draw(size, defended(self.mixture))
+        if not self.nowhere:
+            report(f"proposal {self.quality.in_words}")
+
+    def draw(self, size: int, proposal: Mixture) -> None:
+        """Draws of a proposal, and how well that fits."""
         x = proposal.sample(self.rng, size)
         log_target = self.counted.log_target(x)
         with np.errstate(invalid="ignore"):
@@ -86,7 +102,7 @@ class Importance:
         with np.errstate(invalid="ignore"):
             weights = beside_largest(self.log_target - log_q)  # none without a target or a proposal
         weights = np.minimum(weights, math.sqrt(len(weights)) * weights.mean())
-        return self.x, weights / weights.sum()
+        return self.x, weights / max(weights.sum(), 1e-300)
 
     def _fitted(self) -> Mixture:
         """The mixture of one to four components that describes the draws best, with a penalty for its size."""

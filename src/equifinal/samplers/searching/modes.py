@@ -2,12 +2,11 @@
 
 Prior draws are screened. The best of them, and good ones that are far from these, are taken uphill in theta (see
 `search`), and their ends are looked at as values of h(c): parameters that the data cannot tell apart end in one and the
-same c, however far apart they are. Where these climbers disagree or fail, others start from tempered particles.
+same c, however far apart they are.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -18,9 +17,8 @@ from equifinal.fibre import Fibre
 from equifinal.posterior.posterior import Posterior
 from equifinal.samplers.coordinates.of_combinations import combination_coordinates
 from equifinal.samplers.coordinates.unfolding import Unfolding
-from equifinal.samplers.searching.climbing import Climb, climb, screen
+from equifinal.samplers.searching.climbing import climb, screen
 from equifinal.samplers.searching.first_covariance import first_covariance
-from equifinal.samplers.searching.tempering import NUMBER, temper
 
 Array = NDArray[np.float64]
 
@@ -29,21 +27,20 @@ STARTS, STARTS_EACH = 10, 2
 LEGS = ((30, 60.0), (60, 30.0), (120, 15.0))  # steps, and how far below the best, in log density, a climber goes on
 GOOD = 10  # every tenth prior draw is good enough for a start
 SAME_MODE = 3.0  # standard deviations, in each direction
-BELOW, ANCHOR = 6.0, 30.0  # where climbers stop on the way, in standard deviations of the log density of draws
-HIGHER = 1.0  # log density: how much a mode has to be above the others to be news
 
 
 class Modes(NamedTuple):
     """Modes, the best first: h(c) (k, q), covariance there (k, q, q), position u (k, d), log density in u (k,).
 
-    ``tempered`` says whether particles were asked; ``solves`` and ``failures`` are the work that this search took.
+    ``agreed`` says whether most climbers arrived, and all of these in one mode; ``solves`` and ``failures`` are the
+    work that this search took.
     """
 
     h: Array
     covariance: Array
     position: Array
     log_density: Array
-    tempered: bool
+    agreed: bool
     solves: int
     failures: int
 
@@ -65,10 +62,7 @@ class _Ends(NamedTuple):
 def find_modes(
     posterior: Posterior, fibre: Fibre, rng: np.random.Generator, report: Callable[[str], None] = lambda text: None
 ) -> Modes:
-    """Every mode that climbers from the best prior draws end in, down to 15 log units below the highest.
-
-    If there are several of them, or most climbers fail, also those that climbers from tempered particles end in.
-    """
+    """Every mode that climbers from the best prior draws end in, down to 15 log units below the highest."""
     number = max(SCREENED, SCREENED_EACH * posterior.dimension)
     report(f"screening {number} prior draws")
     found = screen(posterior, rng, number)
@@ -79,44 +73,8 @@ def find_modes(
     ends = _climbed(posterior, found.position[best], found.log_density[best])
     modes = _modes(posterior, fibre, ends)
     modes = modes._replace(solves=modes.solves + found.solves, failures=modes.failures + found.failures)
-    report(f"{len(best)} starts, {modes.in_words}")
-    if ends.failed or len(modes.h) > 1:
-        report(f"starts {'fail' if ends.failed else 'disagree'}: {NUMBER} tempered particles")
-        more = find_more_modes(posterior, fibre, rng, modes)
-        modes = more._replace(solves=modes.solves + more.solves, failures=modes.failures + more.failures)
-        report(modes.in_words)
+    report(f"{len(best)} starts, {modes.in_words}{', but most do not arrive' if ends.failed else ''}")
     return modes
-
-
-def find_more_modes(
-    posterior: Posterior, fibre: Fibre, rng: np.random.Generator, known: Modes, number: int = NUMBER
-) -> Modes:
-    """The known modes, and those that climbers from tempered particles end in."""
-    found = temper(posterior, rng, number)
-    best = np.argsort(-found.log_density, kind="stable")
-    h = _coordinates_at(fibre, found.position[best])
-    # each particle is a draw of the posterior, or nearly: good enough for a start
-    best = best[_good_and_far_apart(h / (np.std(h, axis=0) + 1e-300), _starts(posterior, len(best)), len(best))]
-    modes = _modes(posterior, fibre, _climbed(posterior, found.position[best], found.log_density[best]), known)
-    solves, failures = modes.solves + found.solves, modes.failures + found.failures
-    return modes._replace(tempered=True, solves=solves, failures=failures)
-
-
-def on_the_way(posterior: Posterior, rng: np.random.Generator, number: int, highest: float) -> Climb:
-    """Climbers from prior draws that stop when they come near the highest mode: all around it, and farther than draws.
-
-    A draw of a Gaussian posterior is d/2 below its mode in log density, give or take sqrt(d/2).
-    """
-    d = posterior.dimension
-    found = screen(posterior, rng, number)
-    height = highest - d / 2 - BELOW * math.sqrt(d / 2)
-    ends = climb(posterior, found.position[np.isfinite(found.log_density)], LEGS[-1][0], height, ANCHOR)
-    best = np.argsort(-ends.log_density, kind="stable")
-    kept = best[: max(int(np.sum(ends.log_density >= height)), (len(best) + 3) // 4)]
-    return Climb(
-        *(ends.position[kept], ends.log_density[kept], ends.arrived[kept]),
-        *(ends.solves + found.solves, ends.failures + found.failures),
-    )
 
 
 def unfolded(posterior: Posterior, coordinates: Unfolding, modes: Modes) -> Modes:
@@ -125,11 +83,6 @@ def unfolded(posterior: Posterior, coordinates: Unfolding, modes: Modes) -> Mode
     if coordinates.block is not None:
         covariance = _covariance(posterior, coordinates.finer, modes.position)
     return modes._replace(h=coordinates.at(modes.position), covariance=covariance[:, moved[:, None], moved])
-
-
-def news(modes: Modes, known: Modes) -> bool:
-    """Whether there are more modes than were known, or a higher one."""
-    return len(modes.h) > len(known.h) or modes.log_density[0] > known.log_density[0] + HIGHER
 
 
 def _starts(posterior: Posterior, most: int) -> int:
@@ -159,19 +112,17 @@ def _climbed(posterior: Posterior, at: Array, density: Array) -> _Ends:
     return _Ends(at, density, 2 * near < starts or not arrived.any(), solves, failures)
 
 
-def _modes(posterior: Posterior, fibre: Fibre, ends: _Ends, known: Modes | None = None) -> Modes:
-    """Ends that differ in c, with the covariance at each; and known modes."""
+def _modes(posterior: Posterior, fibre: Fibre, ends: _Ends) -> Modes:
+    """Ends that differ in c, with the covariance at each."""
     at, density = ends.position, ends.log_density
     covariance = _covariance(posterior, fibre, at)
     solves = ends.solves + len(at) * len(posterior.likelihoods)
     h = _coordinates_at(fibre, at)
-    if known is not None:
-        h, covariance = np.concatenate([known.h, h]), np.concatenate([known.covariance, covariance])
-        at, density = np.concatenate([known.position, at]), np.concatenate([known.log_density, density])
     order = np.argsort(-density, kind="stable")
     order = order[density[order] >= density.max() - LEGS[-1][1]]
     chosen = order[_distinct(h[order], covariance[order])]
-    return Modes(h[chosen], covariance[chosen], at[chosen], density[chosen], False, solves, ends.failures)
+    agreed = len(chosen) == 1 and not ends.failed
+    return Modes(h[chosen], covariance[chosen], at[chosen], density[chosen], agreed, solves, ends.failures)
 
 
 def _covariance(posterior: Posterior, fibre: Fibre, at: Array) -> Array:
