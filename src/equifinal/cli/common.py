@@ -21,6 +21,19 @@ SamplerOption = Annotated[
         metavar="NAME", help="auto, collapsed, pseudo-marginal, geometric or random-walk.", show_default="auto"
     ),
 ]
+DrawsOption = Annotated[
+    int | None, typer.Option(metavar="N", help="Draws kept per chain.", show_default="until --ess is reached")
+]
+EssOption = Annotated[
+    int | None,
+    typer.Option(metavar="N", help="Without --draws, go on to so many effective draws.", show_default="400"),
+]
+MaxSolvesOption = Annotated[
+    int | None, typer.Option(metavar="N", help="Without --draws, end after so many ODE solves.", show_default="5000000")
+]
+MaxTimeOption = Annotated[
+    float | None, typer.Option(metavar="SECONDS", help="End sampling after this time.", show_default="no limit")
+]
 WarmupOption = Annotated[
     int | None, typer.Option(metavar="N", help="Warm-up iterations per chain.", show_default="as needed")
 ]

@@ -38,7 +38,7 @@ TABLES = (
 )
 EXPERIMENT_KEYS = ("name", "constants", "initial", "inputs", "noise", "data")
 DATA_KEYS = ("file", "columns", "ignore", "increments")
-SAMPLING_KEYS = ("sampler", "chains", "draws", "warmup", "thin", "seed", "options")
+SAMPLING_KEYS = ("sampler", "chains", "draws", "warmup", "thin", "ess", "max_solves", "max_time", "seed", "options")
 KIND = "a problem file (TOML, with a [model] table)"
 MODEL_TABLE = re.compile(r"^[ \t]*\[[ \t]*model[ \t]*\]", flags=re.MULTILINE)
 MAX_BYTES = 20_000_000  # large data belong in a CSV file

@@ -27,6 +27,8 @@ FAILED_MOVES = 0.3
 LEAST_ACCEPTANCE, MISFIT_LIMIT = 0.005, 5.0
 VARIANCE_LIMIT, ZERO_LIMIT, EMPTY_LIMIT, STAY_LIMIT = 2.0, 0.2, 0.95, 4.0
 
+K_LIMIT, FRESH_DRAWS = 0.7, 1000
+
 Row = Mapping[str, float]
 
 
@@ -69,6 +71,18 @@ def summary_row(draws: np.ndarray, seconds: float = math.nan) -> Row:
     return row
 
 
+def mixing(draws: np.ndarray) -> tuple[float, float]:
+    """Effective draws, in the bulk or in the tails, whichever are fewer, and R-hat of one quantity (chains, draws).
+
+    A quantity that does not vary does not lack any.
+    """
+    if not np.isfinite(draws).all() or np.ptp(draws) == 0 or draws.shape[1] < 4:
+        return math.inf, 1.0
+    arviz = import_arviz()
+    ess = min(float(arviz.ess(draws, method=method)) for method in ("bulk", "tail"))
+    return ess, float(arviz.rhat(draws, method="split")) if draws.shape[0] > 1 else 1.0
+
+
 ConcernKind = Literal[
     "interrupted",
     "never moved",
@@ -88,6 +102,7 @@ ConcernKind = Literal[
     "empty points",
     "long stay",
     "long stay, noisy estimates",
+    "missed tails",
 ]
 
 
@@ -170,6 +185,11 @@ def _on_moves(data: InferenceData) -> Iterator[Concern]:
 def _on_estimates(data: InferenceData) -> Iterator[Concern]:
     """The pseudo-marginal sampler's estimates of p_C, the prior density of the combinations."""
     measured, counts = findings(data), sampler_counts(data)
+    settings = json.loads(data.attrs.get("settings", "{}"))
+    # steps find the tails that fresh draws miss; and a few draws tell nothing of tails
+    fresh = data.posterior.sizes["chain"] * data.posterior.sizes["draw"] * settings.get("thin", 1)
+    if measured.get("lanes") == 1 and fresh >= FRESH_DRAWS and measured["k_hat"] >= K_LIMIT:
+        yield Concern("missed tails", numbers={"k_hat": measured["k_hat"], "limit": K_LIMIT}, serious=True)
     if "log_estimate_variance" not in measured:
         return
     variance, zero = measured["log_estimate_variance"], measured["zero_estimates"]

@@ -9,7 +9,9 @@ A sampler is a module (or any object) with the names of `Sampler`; `registry` kn
    may be cut anywhere, run in threads, processes or on other machines, and be repeated after an interruption. Whatever
    is adapted is a part of the state and stands still from iteration ``task.warmup`` on, so that every draw that is kept
    comes from one Markov kernel with the posterior as its invariant law. Each chain uses its own generator only.
-5. ``examine`` looks back at the finished run.
+5. ``review`` looks at a run now and then, and may find that the plan was not good enough: then the run begins again
+   with a better one.
+6. ``examine`` looks back at the finished run.
 
 Plans and states are NamedTuples of arrays and numbers (plans may hold other such tuples), which is all that a
 checkpoint stores. In a state, the first axis of every array is the chain. Nothing that a clock measures may enter them.
@@ -148,6 +150,9 @@ class Sampler(Protocol):
     ) -> tuple[Any, Block]:
         """Make ``count`` iterations, of which the first has number ``iteration``; it advances the generators."""
 
+    def review(self, task: Task, plan: Any, state: Any, seed: int, report: Callable[[str], None], /) -> Any:
+        """Give a better plan, if this one turned out not to be good enough; else None."""
+
     def join(self, states: Sequence[Any], /) -> Any:
         """Put states of chains that ran apart together; `concatenated` does it for most samplers."""
 
@@ -158,6 +163,10 @@ class Sampler(Protocol):
 def no_plan(task: Task, seed: int, report: Callable[[str], None]) -> NoPlan:
     """``prepare`` of samplers that need no plan."""
     return NoPlan()
+
+
+def no_review(task: Task, plan: Any, state: Any, seed: int, report: Callable[[str], None]) -> None:
+    """``review`` of samplers whose plan is good enough whatever happens."""
 
 
 def no_findings(task: Task, plan: Any, state: Any, draws: Kept) -> Mapping[str, float]:

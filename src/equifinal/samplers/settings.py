@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,8 +27,12 @@ class RunSettings:
     sampler
         Name of the sampler.
     chains, warmup, draws, thin
-        Chains; iterations thrown away while the sampler adapts; iterations kept for each chain, and every how many
-        iterations one is kept (so that a chain runs warmup + draws * thin iterations).
+        Chains; iterations thrown away while the sampler adapts; iterations kept for each chain, as many as it takes
+        (see ``ess``) if left out; and every how many iterations one is kept, so that a chain runs warmup + draws * thin
+        iterations.
+    ess, max_solves, max_time
+        Where ``draws`` is not given: chains go on until every quantity has so many effective draws, in its bulk and in
+        its tails, or until so many ODE solves or seconds are spent.
     seed
         A whole number; the same seed gives the same draws.
     options
@@ -37,8 +42,11 @@ class RunSettings:
     sampler: str = "random-walk"
     chains: int = 4
     warmup: int = None  # type: ignore[assignment]  # as many as the sampler needs
-    draws: int = 10_000
+    draws: int | None = None
     thin: int = 1
+    ess: int = 400
+    max_solves: int = 5_000_000
+    max_time: float | None = None
     seed: int = 0
     options: Mapping[str, Any] = field(default_factory=dict)
 
@@ -46,15 +54,18 @@ class RunSettings:
         registry.require_known(self.sampler)
         if self.warmup is None and self.sampler != registry.AUTO:
             object.__setattr__(self, "warmup", registry.entry(self.sampler).settings.WARMUP)
-        whole = {"chains": 1, "warmup": 0, "draws": 1, "thin": 1, "seed": 0}
-        if self.warmup is None:  # not known before a sampler is chosen
-            del whole["warmup"]
+        whole = {"chains": 1, "warmup": 0, "draws": 1, "thin": 1, "ess": 1, "max_solves": 1, "seed": 0}
         for name, least in whole.items():
             value = getattr(self, name)
+            if value is None and name in ("warmup", "draws"):  # not known before a sampler is chosen, or before the end
+                continue
             if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not least <= value < 2**63:
                 raise DataError(f"sampling setting '{name}' must be a whole number of at least {least}, not {value!r}")
             object.__setattr__(self, name, int(value))
-        if self.chains * self.draws > MAX_DRAWS:
+        seconds = self.max_time
+        if seconds is not None and (isinstance(seconds, bool) or not isinstance(seconds, Real) or not seconds > 0):
+            raise DataError(f"sampling setting 'max_time' must be a positive number of seconds, not {seconds!r}")
+        if self.draws is not None and self.chains * self.draws > MAX_DRAWS:
             raise DataError(f"{self.chains} chains of {self.draws} draws cannot be kept; thin them with 'thin'")
         self.sampler_settings()
 
@@ -67,10 +78,6 @@ class RunSettings:
                 hint = did_you_mean(name, known)
                 raise DataError(f"sampler '{self.sampler}' has no option '{name}'{hint} (it has: {', '.join(known)})")
         return make(**self.options)
-
-    @property
-    def iterations(self) -> int:
-        return self.warmup + self.draws * self.thin
 
 
 def run_settings(problem: Problem, asked: Mapping[str, Any]) -> RunSettings:

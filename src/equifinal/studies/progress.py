@@ -25,6 +25,8 @@ def _phase(update: Update) -> str:
 
 def _facts(update: Update) -> str:
     facts = [] if update.acceptance != update.acceptance else [f"accepted {update.acceptance:.0%}"]
+    if update.mixing is not None:
+        facts.append(f"{update.mixing.ess:,.0f} of {update.settings.ess:,} effective draws at the last look")
     return ", ".join([*facts, f"{update.failures:,} of {update.solves:,} solves failed"])
 
 
@@ -93,10 +95,14 @@ class _Terminal:
                 TimeRemainingColumn(compact=True),
             )
             self.bar = Progress(*columns, console=self.console)
-            self.bar.add_task("warm-up", total=update.settings.iterations, facts="")
+            self.bar.add_task("warm-up", total=update.goal, facts="")
             self.bar.start()
         self.bar.update(
-            self.bar.task_ids[0], completed=update.iteration, description=_phase(update), facts=_facts(update)
+            self.bar.task_ids[0],
+            completed=update.iteration,
+            total=update.goal,
+            description=_phase(update),
+            facts=_facts(update),
         )
 
     def stop(self) -> None:
@@ -142,10 +148,10 @@ class _Lines:
         self.phase = ""
 
     def __call__(self, update: Update) -> None:
-        done = update.iteration >= update.settings.iterations
+        done = update.iteration >= update.goal
         news = _phase(update) != self.phase
         self.phase = _phase(update)
         if done or news or time.perf_counter() - self.last > LINE_SECONDS:
             self.last = time.perf_counter()
-            share = update.iteration / update.settings.iterations
+            share = update.iteration / update.goal
             _say(f"{_phase(update)} {share:.0%}: {_facts(update)}")

@@ -5,15 +5,20 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from equifinal.posterior.study import Study
 from equifinal.problem.problem import Problem
+from equifinal.results.diagnostics import mixing
 from equifinal.results.store import store_identifiability, to_inference_data
 from equifinal.samplers import registry
 from equifinal.samplers.protocol import FibreUse
-from equifinal.samplers.running.run import Update, run
+from equifinal.samplers.running.run import Mixing, Update, run
 from equifinal.samplers.settings import run_settings
 from equifinal.studies.ahead import compile_ahead
 from equifinal.studies.progress import show_compiling, show_run, show_stage
@@ -33,6 +38,9 @@ def sample(
     warmup: int | None = None,
     draws: int | None = None,
     thin: int | None = None,
+    ess: int | None = None,
+    max_solves: int | None = None,
+    max_time: float | None = None,
     seed: int | None = None,
     options: Mapping[str, Any] | None = None,
     analysis: Identifiability | None = None,
@@ -47,8 +55,9 @@ def sample(
 
     Parameters
     ----------
-    sampler, chains, warmup, draws, thin, seed, options
-        See `RunSettings`.
+    sampler, chains, warmup, draws, thin, ess, max_solves, max_time, seed, options
+        See `RunSettings`. Without ``draws``, chains go on until every parameter and every identifiable combination has
+        ``ess`` effective draws (400), in its bulk and in its tails.
     analysis
         What `analyse` has found of the models, if that has been called already.
     fibre
@@ -71,6 +80,9 @@ def sample(
         "warmup": warmup,
         "draws": draws,
         "thin": thin,
+        "ess": ess,
+        "max_solves": max_solves,
+        "max_time": max_time,
         "seed": seed,
         "options": options,
     }
@@ -95,6 +107,7 @@ def sample(
             progress=progress if callable(progress) else display,
             checkpoint=checkpoint,
             report=report,
+            measure=partial(_mixing, own),
         )
     with show_stage("collecting results", visible):
         data = to_inference_data(posterior, made)
@@ -102,3 +115,13 @@ def sample(
     if study.known_analysis is not None:
         store_identifiability(data, study.known_analysis)
     return data
+
+
+def _mixing(fibre: Fibre | None, theta: NDArray[np.float64]) -> Mixing:
+    """How well parameters and combinations mix, the worst of them."""
+    columns = theta
+    if fibre is not None and fibre.dimension:
+        xi = fibre.xi(theta.reshape(-1, theta.shape[2])).reshape(*theta.shape[:2], -1)
+        columns = np.concatenate([theta, xi], axis=2)
+    found = [mixing(column) for column in np.moveaxis(columns, 2, 0)]
+    return Mixing(min(ess for ess, _ in found), max(rhat for _, rhat in found))

@@ -90,6 +90,11 @@ SENTENCES: dict[ConcernKind, str] = {
         "A chain stood still for {steps:,.0f} steps, far longer than its acceptance rate explains: the estimates of "
         "p(c) are noisy, so use more points (option aux)."
     ),
+    "missed tails": (
+        "k-hat, the shape of the tail of all proposals' weights, is {k_hat:.2f}, and should be below {limit}: the "
+        "proposal misses a part of the posterior. Do not use these numbers, least of all quantiles near 0 and 1; try "
+        "another seed."
+    ),
 }
 
 

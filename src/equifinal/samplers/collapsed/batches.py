@@ -18,9 +18,9 @@ from equifinal.machine.compiled import compiled
 from equifinal.problem.prior import log_prior, to_theta
 from equifinal.samplers.collapsed.plan import Plan
 from equifinal.samplers.marginal.target import Numbers, Target
+from equifinal.samplers.points.law import Moments
 from equifinal.samplers.proposals.log_sums import choose
 from equifinal.samplers.proposals.moves import FRESH, lengths, proposed
-from equifinal.samplers.points.law import Moments
 from equifinal.samplers.protocol import Block
 from equifinal.samplers.pseudo_marginal import sampler as pseudo_marginal
 
@@ -82,7 +82,7 @@ class Randoms(NamedTuple):
     """Random numbers of some iterations (chains, iterations, ...)."""
 
     rho: Array  # lengths of moves
-    moves: tuple[Array, Array, Array]  # numbers behind them
+    moves: tuple[Array, ...]  # numbers behind them
     uniforms: Array  # for accepting, for theta, and for groups of noise parameters
     behind: Numbers  # estimates
 
@@ -107,7 +107,7 @@ def _stacked(parts: Any) -> list[Array]:
 
 
 class Batch:
-    """Candidates of some iterations of all chains, in rows (chains times lanes); the first is where a row was before."""
+    """Candidates of some iterations, in rows (chains times lanes); the first of a row is where that was before."""
 
     def __init__(self, target: Target, plan: Plan, state: State, drawn: Randoms, lanes: slice):
         self.target, self.plan, self.lanes = target, plan, lanes
@@ -181,7 +181,8 @@ class Batch:
             self.target, self.points, self.source, np.ascontiguousarray(uniforms[..., 1]), uniforms[..., 2:]
         )
         accepted = self.source == np.arange(1, self.length + 1)
-        return Block(*(self._by_chain(part) for part in (*drawn, self.acceptance, accepted, self.solves, self.failures, self.counts)))
+        parts = (*drawn, self.acceptance, accepted, self.solves, self.failures, self.counts)
+        return Block(*(self._by_chain(part) for part in parts))
 
     def _by_chain(self, values: NDArray[Any]) -> NDArray[Any]:
         """(rows, length, ...) as (chains, iterations, ...)."""
@@ -191,7 +192,7 @@ class Batch:
         """Where all of this leaves the chains."""
         rows, last = np.arange(self.rows), self.source[:, -1]
 
-        def put(before: Array, values: NDArray[Any]) -> Array:
+        def put(before: NDArray[Any], values: NDArray[Any]) -> Any:
             after = before.copy()
             after[:, self.lanes] = values[rows, last].reshape(after[:, self.lanes].shape)
             return after

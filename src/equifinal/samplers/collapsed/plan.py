@@ -26,9 +26,9 @@ from equifinal.samplers.marginal.target import AnyEstimator, CountedTarget, Targ
 from equifinal.samplers.points.law import Moments
 from equifinal.samplers.proposals.log_sums import beside_largest
 from equifinal.samplers.proposals.mixture import DF, Mixture
-from equifinal.samplers.proposals.moves import FRESH_ONLY
-from equifinal.samplers.proposals.quality import Quality, defended, judged, refusal
-from equifinal.samplers.searching.importance import JUDGED, Importance, laplace
+from equifinal.samplers.proposals.moves import FRESH_ONLY, UNKNOWN
+from equifinal.samplers.proposals.quality import NONE, Quality, defended, judged, refusal
+from equifinal.samplers.searching.importance import Importance, laplace
 from equifinal.samplers.searching.modes import Modes, find_modes, unfolded
 from equifinal.samplers.searching.populations import Populations, described
 
@@ -36,6 +36,7 @@ Array = NDArray[np.float64]
 
 LITTLE_NOISE, TOO_NOISY = 0.02, 2.0  # variance of log hat p_C: good enough, and not usable
 DRAWN = 64  # trajectories at which the integrals over noise parameters are tried
+JUDGED = 7000  # draws: a tail of a hundredth of the posterior that a proposal misses shows in their weights
 FITTED = 3000  # draws of a population to which the last mixture is fitted
 KNOWN_SHARE, HOT_SHARE = 0.05, 0.2  # in it, of modes that climbers found, and of a mixture for a lower power
 LANES = 127  # a prime, so that draws that are thinned come from all of them
@@ -48,6 +49,7 @@ class Plan(NamedTuple):
     mixture: Mixture
     quality: Quality
     shares: Array  # of moves of each length
+    steps: Array  # what shares should be if fresh draws alone turn out not to do; zero if that is not known
     lanes: int  # of a chain, which take turns
     number: int  # of points on a fibre
     unfolded: NDArray[np.bool_]  # which combinations are replaced in x
@@ -58,7 +60,7 @@ class Plan(NamedTuple):
     start: Array  # x (populations, n, q less those), with
     weights: Array  # importance weights (populations, n)
     moments: Moments  # one row
-    noise: float  # variance of log hat p_C
+    noise: float  # variance of log hat p_C for draws of the posterior
     modes: int
     arrived: bool  # whether populations, if there were any, did
     solves: int
@@ -98,6 +100,7 @@ class Proposal(NamedTuple):
     start: Array
     weights: Array
     shares: Array = FRESH_ONLY
+    steps: Array = UNKNOWN
     arrived: bool = True
 
 
@@ -115,84 +118,124 @@ def prepare(
     tools
         Make estimators of p_C with more and more points; the first is taken that is good enough.
     """
-    modes = find_modes(posterior, fibre, rng, report)
-    counted, noise = _counted(posterior, fibre, tools, modes, rng)
-    if counted.target.integral.parameters:
-        report(f"{', '.join(counted.target.integral.parameters)}: integrated out along each trajectory")
-    around = unfolded(posterior, counted.coordinates, modes)
-    nothing_else = not around.h.shape[1] or noise > TOO_NOISY
-    found = _by_importance(counted, around, report) if modes.agreed or nothing_else else None
-    if found is None or not (found.arrived or nothing_else):
-        found = _by_populations(counted, posterior, around, report)
-    if not np.isfinite(found.quality.k_hat) and not found.quality.acceptance:
-        raise SamplingError(
-            "no draw around the modes has a finite posterior density: no parameters have such combinations, or the "
-            "solver fails there"
+    search = _Search(posterior, fibre, tools, rng, report)
+    if search.nothing_else:
+        return search.plan(search.by_importance())
+    found = search.by_importance() if search.modes.agreed else None
+    return search.plan(found if found is not None and found.arrived else search.by_populations())
+
+
+def prepare_again(
+    posterior: Posterior,
+    fibre: Fibre,
+    tools: Sequence[Callable[[], AnyEstimator]],
+    rng: np.random.Generator,
+    report: Callable[[str], None],
+) -> Plan:
+    """Find a proposal by populations, after one by importance sampling turned out to miss tails."""
+    search = _Search(posterior, fibre, tools, rng, report)
+    return search.plan(search.by_populations())
+
+
+class _Search:
+    """The modes and the target around them; from there, ways to a proposal."""
+
+    def __init__(
+        self,
+        posterior: Posterior,
+        fibre: Fibre,
+        tools: Sequence[Callable[[], AnyEstimator]],
+        rng: np.random.Generator,
+        report: Callable[[str], None],
+    ):
+        self.posterior, self.fibre, self.tools, self.report = posterior, fibre, tools, report
+        self.modes = find_modes(posterior, fibre, rng, report)
+        self.counted, self.noise = _counted(posterior, fibre, tools, self.modes, rng)
+        if self.counted.target.integral.parameters:
+            report(f"{', '.join(self.counted.target.integral.parameters)}: integrated out along each trajectory")
+        self.around = unfolded(posterior, self.counted.coordinates, self.modes)
+
+    @property
+    def nothing_else(self) -> bool:
+        """Whether populations would not help: nothing moves them, or nothing tells where they may go."""
+        return not self.around.h.shape[1] or self.noise > TOO_NOISY
+
+    def by_importance(self) -> Proposal:
+        """The proposal to which rounds of importance sampling lead."""
+        search = Importance(self.counted, self.around)
+        passes = search.improve(self.report)
+        start, weights = search.weighted()
+        return Proposal(search.proposals[-1], search.quality, start[None], weights[None], arrived=passes)
+
+    def by_populations(self) -> Proposal:
+        """The proposal that tempered populations tell of; one around the modes, refused, if they do not arrive."""
+        settled = Populations(self.counted, self.posterior, self.report).settle()
+        if settled is None:
+            mixture, start = defended(laplace(self.around)), self.around.h[None]
+            return Proposal(mixture, self._judged(mixture), start, _equal_weights(start), arrived=False)
+        draws, rng = settled.draws, self.counted.rng
+        one, other = draws[:, :: max(1, draws.shape[1] // FITTED)]
+        several = len(self.around.h) > 1
+        mixture = described(one, other, rng, laplace(self.around, DF) if several else None)
+        mixture = defended(mixture).joined(settled.hot, HOT_SHARE)  # its tails are longer, and as curved
+        if several:  # where climbers have been, populations may have missed something
+            mixture = mixture.joined(laplace(self.around), KNOWN_SHARE)
+        found = self._judged(mixture)
+        shares = settled.shares if refusal(found, settled=True) else FRESH_ONLY
+        return Proposal(mixture, found, draws, _equal_weights(draws), shares, settled.shares)
+
+    def _judged(self, mixture: Mixture) -> Quality:
+        """How good a frozen proposal is, by so many draws that a tail it misses shows."""
+        x = mixture.sample(self.counted.rng, JUDGED)
+        with np.errstate(invalid="ignore"):
+            found = judged(self.counted.log_target(x) - self.counted.log_density(mixture, x))
+        self.report(f"a proposal that describes them: {found.in_words}")
+        return found
+
+    def plan(self, found: Proposal) -> Plan:
+        """All that chains have to know."""
+        if found.quality == NONE:
+            raise SamplingError(
+                "no draw around the modes has a finite posterior density: no parameters have such combinations, or "
+                "the solver fails there"
+            )
+        integral, number, noise = self.counted.target.integral, self.counted.target.tool.number, self.noise
+        if self.fibre.dimension and noise <= TOO_NOISY:  # what is enough at a mode need not be enough elsewhere
+            number, noise = self._enough_points_for(found)
+        return Plan(
+            mixture=found.mixture,
+            quality=found.quality,
+            shares=found.shares,
+            steps=found.steps,
+            lanes=LANES if found.shares[0] < 1 else 1,
+            number=number,
+            unfolded=self.counted.coordinates.replaced,
+            held=np.isin(self.fibre.names, integral.parameters),
+            noise_start=integral.start,
+            noise_scale=integral.scale,
+            noise_points=integral.number,
+            start=found.start,
+            weights=found.weights,
+            moments=self.counted.moments,
+            noise=noise,
+            modes=len(self.modes.h),
+            arrived=found.arrived,
+            solves=self.modes.solves + self.counted.solves,
+            failures=self.modes.failures + self.counted.failures,
         )
-    integral = counted.target.integral
-    return Plan(
-        mixture=found.mixture,
-        quality=found.quality,
-        shares=found.shares,
-        lanes=LANES if found.shares[0] < 1 else 1,
-        number=counted.target.tool.number,
-        unfolded=counted.coordinates.replaced,
-        held=np.isin(fibre.names, integral.parameters),
-        noise_start=integral.start,
-        noise_scale=integral.scale,
-        noise_points=integral.number,
-        start=found.start,
-        weights=found.weights,
-        moments=counted.moments,
-        noise=noise,
-        modes=len(modes.h),
-        arrived=found.arrived,
-        solves=modes.solves + counted.solves,
-        failures=modes.failures + counted.failures,
-    )
+
+    def _enough_points_for(self, found: Proposal) -> tuple[int, float]:
+        """The number of points on a fibre that draws of the posterior need, at least as many as so far."""
+        rng, (weights, *_) = self.counted.rng, found.weights
+        x = found.start[0, rng.choice(len(weights), DRAWN, p=weights)]
+        c, _ = self.counted.coordinates.backward(x)
+        more = [make for make in self.tools if make().number >= self.counted.target.tool.number]
+        tool, noise = _enough_points(c, more, self.counted.moments, rng)
+        return tool.number, noise
 
 
-def _by_importance(counted: CountedTarget, modes: Modes, report: Callable[[str], None]) -> Proposal:
-    """The proposal to which rounds of importance sampling lead."""
-    search = Importance(counted, modes)
-    passes = search.improve(report)
-    start, weights = search.weighted()
-    return Proposal(search.proposals[-1], search.quality, start[None], weights[None], arrived=passes)
-
-
-def _judged(counted: CountedTarget, mixture: Mixture, report: Callable[[str], None]) -> Quality:
-    """How good a frozen proposal is, by so many draws that a tail it misses shows."""
-    x = mixture.sample(counted.rng, JUDGED)
-    with np.errstate(invalid="ignore"):
-        found = judged(counted.log_target(x) - counted.log_density(mixture, x))
-    report(f"{JUDGED} draws judge the proposal that describes them: {found.in_words}")
-    return found
-
-
-def _by_populations(
-    counted: CountedTarget, posterior: Posterior, modes: Modes, report: Callable[[str], None]
-) -> Proposal:
-    """The proposal that tempered populations tell of; one around the modes, refused, if they do not arrive."""
-    settled = Populations(counted, posterior, report).settle()
-    if settled is None:
-        mixture, start = defended(laplace(modes)), modes.h[None]
-        quality = _judged(counted, mixture, report)
-        return Proposal(mixture, quality, start, np.full(start.shape[:2], 1 / len(modes.h)), arrived=False)
-    draws = settled.draws
-    one, other = draws[:, :: max(1, draws.shape[1] // FITTED)]
-    several = len(modes.h) > 1
-    mixture = described(one, other, counted.rng, _with_df(laplace(modes)) if several else None)
-    mixture = defended(mixture).joined(settled.hot, HOT_SHARE)  # its tails are longer, and as curved
-    if several:  # where climbers have been, populations may have missed something
-        mixture = mixture.joined(laplace(modes), KNOWN_SHARE)
-    found = _judged(counted, mixture, report)
-    shares = FRESH_ONLY if not refusal(found, settled=True) else settled.shares
-    weights = np.full(draws.shape[:2], 1 / draws.shape[1])
-    return Proposal(mixture, found, draws, weights, shares)
-
-
-def _with_df(mixture: Mixture) -> Mixture:
-    return mixture._replace(df=np.full(len(mixture.df), DF))
+def _equal_weights(draws: Array) -> Array:
+    return np.full(draws.shape[:2], 1 / draws.shape[1])
 
 
 def _counted(
@@ -204,7 +247,7 @@ def _counted(
 ) -> tuple[CountedTarget, float]:
     """The target around modes, and the noise of its estimates."""
     moments = _moments_at(modes, fibre)
-    tool, noise = _enough_points(modes, tools, fibre, moments, rng)
+    tool, noise = _enough_points(combination_coordinates(fibre).backward(modes.h[:1])[0], tools, moments, rng)
     plain = CountedTarget(Target(posterior, fibre, tool, nothing(posterior)), moments, rng)
     parameters = apart(posterior, fibre)
     if not parameters or noise > TOO_NOISY:
@@ -245,22 +288,18 @@ def _moments_at(modes: Modes, fibre: Fibre) -> Moments:
 
 
 def _enough_points(
-    modes: Modes,
-    tools: Sequence[Callable[[], AnyEstimator]],
-    fibre: Fibre,
-    moments: Moments,
-    rng: np.random.Generator,
-    trials: int = 100,
+    c: Array, tools: Sequence[Callable[[], AnyEstimator]], moments: Moments, rng: np.random.Generator
 ) -> tuple[AnyEstimator, float]:
-    """As few points as make log hat p_C nearly free of noise at the highest mode; and its variance."""
-    c, _ = combination_coordinates(fibre).backward(modes.h[:1])
+    """As few points as make log hat p_C nearly free of noise over c (n, q), on average; and its variance."""
+    n, trials = len(c), max(8, 100 // len(c))
+    repeated = Moments(*(np.repeat(part, n * trials, axis=0) for part in moments))
     for make in tools:
         tool = make()
-        points = tool.many_uniforms(rng, trials)
-        repeated = Moments(*(np.repeat(part, trials, axis=0) for part in moments))
-        log_p = tool.estimate(np.repeat(c, trials, axis=0), points, repeated).log_p
-        usable = log_p[np.isfinite(log_p)]
-        noise = float(np.var(usable)) if len(usable) > 0.9 * trials else math.inf
+        points = tool.many_uniforms(rng, n * trials)
+        log_p = tool.estimate(np.repeat(c, trials, axis=0), points, repeated).log_p.reshape(n, trials)
+        usable = log_p[np.isfinite(log_p).sum(axis=1) > 0.9 * trials]
+        usable = np.where(np.isfinite(usable), usable, np.nan)
+        noise = float(np.nanvar(usable, axis=1).mean()) if len(usable) > 0.9 * n else math.inf
         if noise < LITTLE_NOISE:
             break
     return tool, noise

@@ -34,28 +34,34 @@ from equifinal.errors import SamplingError
 from equifinal.fibre import Fibre
 from equifinal.samplers.collapsed import plan as proposal
 from equifinal.samplers.collapsed.batches import COUNTS, HIGHEST, Points, State, batch_length, drawn_from, run_batch
-from equifinal.samplers.collapsed.plan import Plan
+from equifinal.samplers.collapsed.plan import LANES, Plan
 from equifinal.samplers.collapsed.settings import POINTS, WARMUP, Settings
 from equifinal.samplers.marginal.target import AnyEstimator, Estimates, Target
 from equifinal.samplers.points.law import Moments
 from equifinal.samplers.proposals.pareto import k_hat_of_largest
+from equifinal.samplers.proposals.quality import LOOSE_K_LIMIT
 from equifinal.samplers.protocol import Block, Kept, Start, Task, concatenated
 from equifinal.samplers.pseudo_marginal import sampler as pseudo_marginal
 
-__all__ = ["COUNTS", "WARMUP", "Plan", "Settings", "State", "examine", "init", "join", "prepare", "run_block"]
+__all__ = ["COUNTS", "WARMUP", "Plan", "Settings", "State", "examine", "init", "join", "prepare", "review", "run_block"]
 
 Array = NDArray[np.float64]
 
+
+LEAST_REVIEWED = 1000  # draws of the proposal: from fewer, nothing can be said of its tails
 
 join = concatenated
 
 
 def prepare(task: Task, seed: int, report: Callable[[str], None] = lambda text: None) -> Plan:
     """Find the posterior from prior draws, and a proposal for it."""
+    return proposal.prepare(task.posterior, task.own_fibre, _tools(task), np.random.default_rng([seed, 7]), report)
+
+
+def _tools(task: Task) -> list[Callable[[], AnyEstimator]]:
     fibre, settings = task.own_fibre, task.settings
     numbers = POINTS if settings.aux is None else (settings.aux,)
-    tools = [partial(_tool, fibre, settings, number) for number in numbers]
-    return proposal.prepare(task.posterior, fibre, tools, np.random.default_rng([seed, 7]), report)
+    return [partial(_tool, fibre, settings, number) for number in numbers]
 
 
 def _tool(fibre: Fibre, settings: Settings, number: int) -> AnyEstimator:
@@ -159,6 +165,23 @@ def run_block(
         blocks.append(block)
         iteration, count = iteration + here, count - here
     return state, Block(*(np.concatenate(parts, axis=1) for parts in zip(*blocks, strict=True)))
+
+
+def review(task: Task, plan: Plan, state: State, seed: int, report: Callable[[str], None]) -> Plan | None:
+    """Judge the proposal by all its draws so far, which show tails that it misses and the first few did not.
+
+    The remedy is steps of all lengths, if populations have found the proposal, else populations.
+    """
+    number = int(state.proposals.sum())
+    shape = k_hat_of_largest(state.highest.ravel(), number)
+    if plan.lanes > 1 or plan.refusal or number < LEAST_REVIEWED or shape < LOOSE_K_LIMIT:
+        return None
+    report(f"the proposal misses a tail: k-hat {shape:.2f} over {number} draws of it")
+    if plan.steps.any():
+        return plan._replace(shares=plan.steps, lanes=LANES, solves=0, failures=0)
+    rng = np.random.default_rng([seed, 8])
+    better = proposal.prepare_again(task.posterior, task.own_fibre, _tools(task), rng, report)
+    return None if better.refusal else better
 
 
 # --- afterwards ---

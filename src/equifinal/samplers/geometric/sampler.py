@@ -42,12 +42,22 @@ from equifinal.samplers.geometric import loops, rattle
 from equifinal.samplers.geometric.loops import Transition, Weights
 from equifinal.samplers.geometric.scaled_fibre import equipment, scaled_fibre
 from equifinal.samplers.geometric.settings import WARMUP, Settings
-from equifinal.samplers.protocol import Info, NoPlan, Start, Task, concatenated, no_findings, no_plan, steps_in_a_block
+from equifinal.samplers.protocol import (
+    Info,
+    NoPlan,
+    Start,
+    Task,
+    concatenated,
+    no_findings,
+    no_plan,
+    no_review,
+    steps_in_a_block,
+)
 from equifinal.samplers.searching.climbing import search
 from equifinal.samplers.searching.first_covariance import first_covariance
 from equifinal.samplers.searching.starts import starting
 
-__all__ = ["COUNTS", "WARMUP", "Plan", "Settings", "State", "examine", "init", "join", "prepare", "run_block"]
+__all__ = ["COUNTS", "WARMUP", "Plan", "Settings", "State", "examine", "init", "join", "prepare", "review", "run_block"]
 
 Array = NDArray[np.float64]
 
@@ -76,6 +86,7 @@ class State(NamedTuple):
 
 Plan = NoPlan
 prepare = no_plan
+review = no_review
 examine = no_findings
 join = concatenated
 

@@ -33,7 +33,7 @@ ROUNDS = 60
 LEAST_SHARE = 0.02  # of a component
 DF = 12.0  # degrees of freedom of components that are fitted
 NOTHING = 1e-8  # of a draw: a share of it that a component need not look at
-GAIN = 1e-5  # of the mean log density: less is not worth another round
+GAIN = 1e-4  # of the mean log density: less is not worth another round
 
 
 class Mixture(NamedTuple):
@@ -118,7 +118,7 @@ def fit(x: Array, weights: Array, start: Mixture, floor: Array, least: float = L
             continue
         factor = np.linalg.cholesky(scatter / size[:, None, None] + floor)
         mixture = Mixture(size / size.sum(), centre, factor, mixture.df)
-        now = float(weights @ total)
+        now = float(np.sum(weights * total))  # a product of vectors would wake a matrix library's threads
         if now - before < GAIN:
             break
         before = now

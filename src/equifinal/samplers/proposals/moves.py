@@ -6,6 +6,8 @@ does not, they are refused nearly always, and shorter steps get farther.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -16,6 +18,7 @@ Array = NDArray[np.float64]
 FRESH = 2.0  # in place of a length: a draw that does not depend on where the chain is
 LENGTHS = np.array([FRESH, 1.0, 0.6, 0.3, 0.15, 0.08])
 FRESH_ONLY = np.array([1.0, 0.0, 0.0, 0.0, 0.0, 0.0])
+UNKNOWN = np.zeros(len(LENGTHS))
 EVERY_LENGTH = np.full(len(LENGTHS), 1 / len(LENGTHS))
 LEAST_SHARE = 0.03  # of each: no length is best everywhere, and fresh draws give the marginal likelihood
 
@@ -25,7 +28,7 @@ def lengths(shares: Array, uniforms: Array) -> Array:
     return LENGTHS[np.minimum(np.searchsorted(np.cumsum(shares), uniforms, side="right"), len(LENGTHS) - 1)]
 
 
-def proposed(mixture: Mixture, x: Array, rho: Array, numbers: tuple[Array, Array, Array]) -> Array:
+def proposed(mixture: Mixture, x: Array, rho: Array, numbers: Sequence[Array]) -> Array:
     """Where moves of these lengths lead from x (n, q)."""
     fresh = rho == FRESH
     steps = mixture.stepped(x, np.where(fresh, 1.0, rho), *numbers)

@@ -47,13 +47,14 @@ def judged(log_weights: Array) -> Quality:
     return Quality(k_hat(log_weights), smaller / (n * float(weights.sum())))
 
 
-def refusal(quality: Quality, *, first: bool = False, settled: bool = False) -> str:
+def refusal(quality: Quality, *, settled: bool = False) -> str:
     """Why fresh draws of a proposal alone are not good enough; empty if they are.
 
-    A proposal that was fitted to draws of its own has to fit better than one fitted to where populations settled. The
-    ``first`` few draws need not pass as strictly, because others will judge after them.
+    A proposal that was fitted to draws of its own has to fit better than one fitted to where populations settled, for
+    it may miss tails that its weights do not show.
     """
-    if quality.k_hat >= (LOOSE_K_LIMIT if first and quality.acceptance >= HIGH_ACCEPTANCE else K_LIMIT):
+    # Metropolis can live with heavier tails than importance sampling, if it is seldom in them
+    if quality.k_hat >= (LOOSE_K_LIMIT if quality.acceptance >= HIGH_ACCEPTANCE and not settled else K_LIMIT):
         return f"no proposal was found that fits the posterior's tails (k-hat {quality.k_hat:.2f})"
     if quality.acceptance < (SETTLED_ACCEPTANCE_LIMIT if settled else ACCEPTANCE_LIMIT):
         return f"no proposal was found that fits the posterior (acceptance {quality.acceptance:.0%})"

@@ -40,9 +40,19 @@ from equifinal.problem.prior import log_prior, to_theta
 from equifinal.samplers.adaptation import FACTOR_EVERY, factorised, propose, update_moments
 from equifinal.samplers.coordinates.of_combinations import combination_coordinates
 from equifinal.samplers.points.estimator import Estimate, Estimator, EstimatorByC, padded
-from equifinal.samplers.proposals.log_sums import choose
 from equifinal.samplers.points.law import Moments
-from equifinal.samplers.protocol import Info, Kept, NoPlan, Start, Task, concatenated, no_plan, steps_in_a_block
+from equifinal.samplers.proposals.log_sums import choose
+from equifinal.samplers.protocol import (
+    Info,
+    Kept,
+    NoPlan,
+    Start,
+    Task,
+    concatenated,
+    no_plan,
+    no_review,
+    steps_in_a_block,
+)
 from equifinal.samplers.pseudo_marginal import gradient as gradient_proposal
 from equifinal.samplers.pseudo_marginal.gradient import Aim, aim
 from equifinal.samplers.pseudo_marginal.settings import WARMUP, Settings
@@ -50,7 +60,7 @@ from equifinal.samplers.searching.climbing import search
 from equifinal.samplers.searching.first_covariance import first_covariance
 from equifinal.samplers.searching.starts import starting
 
-__all__ = ["COUNTS", "WARMUP", "Plan", "Settings", "State", "examine", "init", "join", "prepare", "run_block"]
+__all__ = ["COUNTS", "WARMUP", "Plan", "Settings", "State", "examine", "init", "join", "prepare", "review", "run_block"]
 
 Array = NDArray[np.float64]
 
@@ -106,6 +116,7 @@ class State(NamedTuple):
 
 Plan = NoPlan
 prepare = no_plan
+review = no_review
 
 
 def join(states: Sequence[State]) -> State:

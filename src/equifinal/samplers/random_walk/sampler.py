@@ -23,12 +23,22 @@ from numpy.typing import NDArray
 
 from equifinal.samplers import root_swap
 from equifinal.samplers.adaptation import FACTOR_EVERY, factorised, propose, update_moments
-from equifinal.samplers.protocol import Info, NoPlan, Start, Task, concatenated, no_findings, no_plan, steps_in_a_block
+from equifinal.samplers.protocol import (
+    Info,
+    NoPlan,
+    Start,
+    Task,
+    concatenated,
+    no_findings,
+    no_plan,
+    no_review,
+    steps_in_a_block,
+)
 from equifinal.samplers.random_walk.settings import WARMUP, Settings
 from equifinal.samplers.searching.climbing import prior_start
 from equifinal.samplers.searching.starts import starting
 
-__all__ = ["COUNTS", "WARMUP", "Plan", "Settings", "State", "examine", "init", "join", "prepare", "run_block"]
+__all__ = ["COUNTS", "WARMUP", "Plan", "Settings", "State", "examine", "init", "join", "prepare", "review", "run_block"]
 
 Array = NDArray[np.float64]
 
@@ -49,6 +59,7 @@ class State(NamedTuple):
 
 Plan = NoPlan
 prepare = no_plan
+review = no_review
 examine = no_findings
 join = concatenated
 

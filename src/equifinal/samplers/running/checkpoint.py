@@ -19,7 +19,7 @@ import numpy as np
 from equifinal.errors import SamplingError
 from equifinal.files import replace_file
 
-FORMAT = 5
+FORMAT = 6
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,7 @@ import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -33,7 +33,11 @@ if TYPE_CHECKING:
     from equifinal.fibre import Fibre
 
 Array = NDArray[np.float64]
+Integers = NDArray[np.int64]
 
+FIRST_LOOK = 2500  # draws kept of each chain when a run is first looked at; then at twice as many, and so on
+MOST_KEPT = 10_000  # of each chain, where a run goes on until it has enough: then every second of them is dropped
+RHAT_LIMIT = 1.01
 SEGMENT_SECONDS = 0.2  # long enough to hide the cost of handing work over, short enough for a lively progress bar
 CHECKPOINT_SECONDS = 5.0
 
@@ -66,15 +70,30 @@ class Draws:
         return {name: int(number) for name, number in zip(names, self.tally.counts.sum(axis=0), strict=True)}
 
 
+class Mixing(NamedTuple):
+    """The least number of effective draws of any quantity, in bulk or tails, and the largest R-hat."""
+
+    ess: float
+    rhat: float
+
+
+Measure = Callable[[Array], Mixing]
+
+
 @dataclass(frozen=True)
 class Update:
-    """What a progress display is told after each segment."""
+    """What a progress display is told after each segment.
+
+    ``goal`` is the iteration at which the run is looked at next, or ends; ``mixing`` what the last look has shown.
+    """
 
     iteration: int
+    goal: int
     settings: RunSettings
     acceptance: float
     solves: int
     failures: int
+    mixing: Mixing | None
 
 
 def spawn_generators(seed: int, chains: int) -> list[np.random.Generator]:
@@ -92,6 +111,7 @@ def run(
     checkpoint: str | Path | None = None,
     plan: Any = None,
     report: Callable[[str], None] = lambda text: None,
+    measure: Measure | None = None,
 ) -> Draws:
     """Run chains to their end, or until interrupted.
 
@@ -111,7 +131,12 @@ def run(
         The result of the sampler's ``prepare``, if that has been called already.
     report
         Called with what the preparation is doing.
+    measure
+        Tells how well draws theta (chains, draws, parameters) mix, which decides when to stop where ``settings`` do not
+        say how many draws there should be.
     """
+    if settings.draws is None and measure is None:
+        raise SamplingError("a run needs a number of draws, or a measure that tells when there are enough")
     if fibre is not None and not np.array_equal(fibre.table, posterior.table):
         raise SamplingError("the fibre was made for other parameters, or for other priors, than the posterior has")
     if fibre is None and (settings.sampler == registry.AUTO or settings.sampler_settings().needs_fibre):
@@ -119,20 +144,20 @@ def run(
     store = Checkpoint(Path(checkpoint), _identity(posterior, settings, fibre)) if checkpoint else None
     saved = store.load() if store else None
     start = _restore(posterior, settings, fibre, saved) if saved else _begin(posterior, settings, fibre, plan, report)
-    under_way = _Run(start, store)
+    under_way = _Run(start, store, measure, report)
     interrupted = False
     try:
         under_way.finish(executor, progress)
     except KeyboardInterrupt:
         interrupted = True
     under_way.save()  # also at the end: what follows may fail
-    end, work = under_way.now, start.work
-    chunk = lane_by_lane(Chunk.join(end.chunks, axis=1), work)
-    chains, kept, d = chunk.position.shape
-    theta = posterior.to_theta(chunk.position.reshape(-1, d)).reshape(chains, kept, d)
+    start, end = under_way.start, under_way.now
+    work, chunk = start.work, under_way.chunk()
+    kept = chunk.position.shape[1]
+    theta = thetas(posterior, chunk)
     draws = Kept(theta, chunk.log_likelihood)
     return Draws(
-        settings=start.settings,
+        settings=replace(start.settings, thin=work.thin, draws=start.settings.draws or max(1, kept)),
         parameters=posterior.parameters,
         theta=theta,
         chunk=chunk,
@@ -141,9 +166,15 @@ def run(
         sampling_seconds=end.sampling_seconds,
         interrupted=interrupted,
         resumed_at=saved.numbers["iteration"] if saved else None,
-        notes=start.notes,
+        notes=(*start.notes, *([under_way.ending] if under_way.ending and not interrupted else [])),
         findings=registry.sampler(work.sampler).examine(work.task, work.plan, end.state, draws) if kept else {},
     )
+
+
+def thetas(posterior: Posterior, chunk: Chunk) -> Array:
+    """The parameters of draws (chains, draws, d)."""
+    d = chunk.position.shape[2]
+    return posterior.to_theta(chunk.position.reshape(-1, d)).reshape(chunk.position.shape)
 
 
 def lane_by_lane(chunk: Chunk, work: Work) -> Chunk:
@@ -171,6 +202,7 @@ class Snapshot(NamedTuple):
     chunks: tuple[Chunk, ...]
     warmup_seconds: float = 0.0
     sampling_seconds: float = 0.0
+    looked: int = 0  # the iteration at which it was last decided to go on
 
 
 class Beginning(NamedTuple):
@@ -191,6 +223,7 @@ def _begin(
     posterior: Posterior, settings: RunSettings, fibre: Fibre | None, plan: Any, report: Callable[[str], None]
 ) -> Beginning:
     began = time.perf_counter()
+    report = _within(settings.max_time, report)
     notes: tuple[str, ...] = ()
     if settings.sampler == registry.AUTO:
         chosen = choice.choose(posterior, settings, fibre, report)
@@ -202,18 +235,36 @@ def _begin(
         if plan.refusal:
             notes = (f"{settings.sampler}, as asked for, although {plan.refusal}",)
     work = _work(posterior, settings, fibre, plan)
-    rngs = spawn_generators(settings.seed, settings.chains)
-    start = sampler.init(work.task, plan, rngs)
-    first = np.arange(settings.chains) == 0  # the plan is for all chains; the first is charged with it
-    chunk, tally = nothing_yet(work, start.solves + plan.solves * first, start.failures + plan.failures * first)
+    nothing = np.zeros(settings.chains, np.int64)
+    snapshot = _first(work, spawn_generators(settings.seed, settings.chains), nothing, nothing)
     # finding the posterior is a part of the warm-up
-    snapshot = Snapshot(0, start.state, rngs, tally, (chunk,), warmup_seconds=time.perf_counter() - began)
-    return Beginning(settings, notes, work, snapshot)
+    return Beginning(settings, notes, work, snapshot._replace(warmup_seconds=time.perf_counter() - began))
+
+
+def _first(work: Work, rngs: list[np.random.Generator], solves: Integers, failures: Integers) -> Snapshot:
+    """Where a run begins, after so many solves in vain."""
+    start = registry.sampler(work.sampler).init(work.task, work.plan, rngs)
+    first = np.arange(len(rngs)) == 0  # the plan is for all chains; the first is charged with it
+    solves = solves + start.solves + work.plan.solves * first
+    chunk, tally = nothing_yet(work, solves, failures + start.failures + work.plan.failures * first)
+    return Snapshot(0, start.state, rngs, tally, (chunk,))
+
+
+def _within(seconds: float | None, report: Callable[[str], None]) -> Callable[[str], None]:
+    """A preparation reports now and then what it does: then it can be told that its time is over."""
+    end = None if seconds is None else time.perf_counter() + seconds
+
+    def told(text: str) -> None:
+        if end is not None and time.perf_counter() > end:
+            raise SamplingError(f"max_time, {seconds:g} s, ended before the preparation did: nothing has been drawn")
+        report(text)
+
+    return told
 
 
 def _restore(posterior: Posterior, settings: RunSettings, fibre: Fibre | None, saved: Saved) -> Beginning:
     numbers = dict(saved.numbers)
-    name, notes = numbers.pop("sampler"), tuple(numbers.pop("notes"))
+    name, notes, thin = numbers.pop("sampler"), tuple(numbers.pop("notes")), numbers.pop("thin")
     settings = choice.settled(settings, name)
     sampler = registry.sampler(name)
     snapshot = Snapshot(
@@ -223,16 +274,26 @@ def _restore(posterior: Posterior, settings: RunSettings, fibre: Fibre | None, s
         chunks=(saved.tuple_of(Chunk, "chunk"),),
         **numbers,
     )
-    return Beginning(settings, notes, _work(posterior, settings, fibre, saved.tuple_of(sampler.Plan, "plan")), snapshot)
+    work = _work(posterior, settings, fibre, saved.tuple_of(sampler.Plan, "plan"))
+    return Beginning(settings, notes, work._replace(thin=thin), snapshot)
 
 
 class _Run:
     """The mutable middle of `run`. ``now`` is replaced in one assignment, so an interrupt never finds it half new."""
 
-    def __init__(self, start: Beginning, store: Checkpoint | None):
+    def __init__(
+        self, start: Beginning, store: Checkpoint | None, measure: Measure | None, report: Callable[[str], None]
+    ):
         self.start, self.store, self.now = start, store, start.first
+        self.measure, self.report = measure, report
         self.sent = SentOnce(start.work)
         self.unsaved = False
+        self.mixing: Mixing | None = None
+        self.ending = ""  # why a run that was to go on until it has enough has ended
+
+    def chunk(self) -> Chunk:
+        """The draws so far, one lane after the other."""
+        return lane_by_lane(Chunk.join(self.now.chunks, axis=1), self.start.work)
 
     def save(self) -> None:
         """Write a checkpoint, if there is a file for it."""
@@ -244,8 +305,10 @@ class _Run:
             self.store.save(
                 tuples={"plan": start.work.plan, "state": now.state, "tally": now.tally, "chunk": now.chunks[0]},
                 rngs=now.rngs,
-                numbers={name: getattr(now, name) for name in ("iteration", "warmup_seconds", "sampling_seconds")}
-                | {"sampler": start.work.sampler, "notes": start.notes},
+                numbers={
+                    name: getattr(now, name) for name in ("iteration", "looked", "warmup_seconds", "sampling_seconds")
+                }
+                | {"sampler": start.work.sampler, "notes": start.notes, "thin": start.work.thin},
             )
         except DataError as error:  # a full disk is no reason to lose what was drawn
             if not self.unsaved:
@@ -253,23 +316,92 @@ class _Run:
             self.unsaved = True
 
     def finish(self, executor: Executor | None, progress: Callable[[Update], None] | None) -> None:
-        """Go on to the last iteration. The clock decides how long segments are, which changes nothing in the draws."""
+        """Go on from look to look, until there are as many draws as were asked for, or enough."""
+        clock = _Clock(self.start.settings.max_time)
+        while True:
+            self._advance_to(self._goal(), executor, progress, clock)
+            if self.now.iteration < self._goal():
+                self.ending = f"max_time, {self.start.settings.max_time:g} s, is spent{self._so_far()}"
+                return
+            if self._replanned():
+                continue
+            if self.now.iteration == self._end() or self._has_enough():
+                return
+
+    def _end(self) -> int | None:
+        """The last iteration, where the number of draws is given."""
+        settings = self.start.settings
+        return None if settings.draws is None else settings.warmup + settings.draws * settings.thin
+
+    def _goal(self) -> int:
+        """The iteration at which the run is looked at next, or ends."""
+        settings, end = self.start.settings, self._end()
+        goal = settings.warmup + FIRST_LOOK * settings.thin
+        while goal < self.now.iteration or goal == self.now.looked:
+            goal = 2 * goal - settings.warmup
+        return goal if end is None else min(goal, end)
+
+    def _advance_to(
+        self, goal: int, executor: Executor | None, progress: Callable[[Update], None] | None, clock: _Clock
+    ) -> None:
+        """The clock decides how long segments are, which changes nothing in the draws."""
         pace = 10  # iterations per segment
         saved_at, save_cost = time.perf_counter(), 0.0
-        warmup, iterations = self.start.settings.warmup, self.start.settings.iterations
-        while self.now.iteration < iterations:
+        warmup = self.start.settings.warmup
+        while self.now.iteration < goal and not (clock.over and self.now.iteration > warmup):
             # a segment never straddles the end of warm-up, so that the two phases are timed apart
-            phase_end = warmup if self.now.iteration < warmup else iterations
+            phase_end = warmup if self.now.iteration < warmup else goal
             count = min(pace, phase_end - self.now.iteration)
             elapsed = self._advance(count, executor)
             pace = int(np.clip(count * SEGMENT_SECONDS / max(elapsed, 1e-6), max(1, count // 2), 2 * count + 1))
             if progress:
-                progress(self._update())
+                progress(self._update(goal))
             if self.store and time.perf_counter() - saved_at > max(CHECKPOINT_SECONDS, 20 * save_cost):
                 began = time.perf_counter()
                 self.save()
                 saved_at = time.perf_counter()
                 save_cost = saved_at - began
+
+    def _replanned(self) -> bool:
+        """Begin again with a better plan, if the sampler has one."""
+        start, now, began = self.start, self.now, time.perf_counter()
+        sampler = registry.sampler(start.work.sampler)
+        plan = sampler.review(start.work.task, start.work.plan, now.state, start.settings.seed, self.report)
+        if plan is None:
+            return False
+        work = start.work._replace(plan=plan, thin=start.settings.thin)
+        note = f"{start.work.sampler}: begun again, with {plan.in_words}"
+        self.report(note)
+        first = _first(work, now.rngs, now.tally.solves, now.tally.failures)
+        spent = now.warmup_seconds + now.sampling_seconds + time.perf_counter() - began
+        self.start = start._replace(work=work, notes=(*start.notes, note))
+        self.sent, self.mixing = SentOnce(work), None
+        self.now = first._replace(warmup_seconds=spent)
+        return True
+
+    def _has_enough(self) -> bool:
+        """Look at a run without a fixed number of draws; where it goes on, keep fewer of them."""
+        settings, now = self.start.settings, self.now
+        assert self.measure is not None
+        self.mixing = self.measure(thetas(self.start.work.task.posterior, self.chunk()))
+        if self.mixing.ess >= settings.ess and not self.mixing.rhat > RHAT_LIMIT:
+            return True
+        solves = int(now.tally.solves.sum())
+        if 2 * solves - int(now.tally.warmup_solves.sum()) > settings.max_solves:
+            self.ending = f"max_solves, {settings.max_solves}, would be spent before the next look{self._so_far()}"
+            return True
+        whole = Chunk.join(now.chunks, axis=1)
+        if 2 * whole.position.shape[1] > MOST_KEPT:
+            work = self.start.work._replace(thin=2 * self.start.work.thin)
+            self.start, self.sent = self.start._replace(work=work), SentOnce(work)
+            whole = Chunk(*(part[:, 1::2] for part in whole))
+        self.now = now._replace(chunks=(whole,), looked=now.iteration)
+        return False
+
+    def _so_far(self) -> str:
+        if self.mixing is None:
+            return ""
+        return f": {self.mixing.ess:.0f} effective draws of the {self.start.settings.ess} wanted"
 
     def _advance(self, count: int, executor: Executor | None) -> float:
         now = self.now
@@ -288,6 +420,7 @@ class _Run:
             chunks=(*now.chunks, segment.chunk),
             warmup_seconds=now.warmup_seconds + elapsed * warming,
             sampling_seconds=now.sampling_seconds + elapsed * (not warming),
+            looked=now.looked,
         )
         return elapsed
 
@@ -311,9 +444,18 @@ class _Run:
         tally = Tally(*(np.concatenate(pieces) for pieces in zip(*(p.tally for p in parts), strict=True)))
         return Segment(state, [p.rngs[0] for p in parts], Chunk.join([p.chunk for p in parts], axis=0), tally)
 
-    def _update(self) -> Update:
+    def _update(self, goal: int) -> Update:
         now = self.now
         sampled = int(now.tally.sampled.sum())
         share = float(now.tally.accepted.sum()) / sampled if sampled else float("nan")
         solves, failures = int(now.tally.solves.sum()), int(now.tally.failures.sum())
-        return Update(now.iteration, self.start.settings, share, solves, failures)
+        return Update(now.iteration, goal, self.start.settings, share, solves, failures, self.mixing)
+
+
+class _Clock:
+    def __init__(self, seconds: float | None):
+        self.end = None if seconds is None else time.perf_counter() + seconds
+
+    @property
+    def over(self) -> bool:
+        return self.end is not None and time.perf_counter() > self.end

@@ -25,8 +25,6 @@ Array = NDArray[np.float64]
 ROUNDS = (400, 1400, 800)  # draws; the last judge what the others have found
 MORE_ROUNDS = (1300, 2500)  # if these do not suffice
 HIGHEST = 7.0  # weight of a draw beside their mean: a chain would stand there for so long, so another round is worth it
-JUDGED = 7000  # draws: a tail of a hundredth of the posterior that a proposal misses shows in their weights
-JUDGEMENTS = 2
 DUST = 1e-5  # of all weight, not looked at when a mixture is fitted
 
 
@@ -43,39 +41,24 @@ class Importance:
         self.x, self.log_target, self._weighted = np.empty((0, modes.h.shape[1])), np.empty(0), False
 
     def improve(self, report: Callable[[str], None] = lambda text: None) -> bool:
-        """Rounds until a proposal passes, and passes again when many draws judge it; false if that never happens."""
+        """Rounds until a proposal passes; false if none does."""
         for size in (*ROUNDS, *MORE_ROUNDS):
-            self._round(size, report)
-            if self.nowhere or (len(self.sizes) >= len(ROUNDS) and self._good()):
-                break
-        for _ in range(JUDGEMENTS):
-            if self.nowhere or refusal(self.quality, first=True):
+            if self.sizes:
+                self.mixture = self._fitted()
+            self._draw(size, defended(self.mixture))
+            if self.nowhere:
                 return False
-            proposal = self.proposals[-1]
-            self.draw(JUDGED, proposal)
-            report(f"{JUDGED} draws judge it: {self.quality.in_words}")
-            if not refusal(self.quality):
-                return True
-            self._round(ROUNDS[-1], report)
-        return False
+            report(f"proposal {self.quality.in_words}")
+            if len(self.sizes) >= len(ROUNDS) and not refusal(self.quality) and self._highest() < HIGHEST:
+                break
+        return not refusal(self.quality)
 
     @property
     def nowhere(self) -> bool:
         """Whether no draw has a weight."""
         return not self._weighted
 
-    def _good(self) -> bool:
-        return not refusal(self.quality, first=True) and self._highest() < HIGHEST
-
-    def _round(self, size: int, report: Callable[[str], None]) -> None:
-        """Draws of a mixture fitted to all draws so far."""
-        if self.sizes:
-            self.mixture = self._fitted()
-        self.draw(size, defended(self.mixture))
-        if not self.nowhere:
-            report(f"proposal {self.quality.in_words}")
-
-    def draw(self, size: int, proposal: Mixture) -> None:
+    def _draw(self, size: int, proposal: Mixture) -> None:
         """Draws of a proposal, and how well that fits."""
         x = proposal.sample(self.rng, size)
         log_target = self.counted.log_target(x)
@@ -117,7 +100,7 @@ class Importance:
         several = len(self.modes.h) > 1  # then the whole is no measure for a part
         floor = 1e-3 * (self.floor if several else covariance) + 1e-6 * np.diag(np.diag(self.floor))
         factor = np.linalg.cholesky(covariance + floor)
-        starts = [laplace(self.modes)._replace(df=np.full(len(self.modes.h), DF))] if several else []
+        starts = [laplace(self.modes, DF)] if several else []
         for k in (1, 2, 2, 3, 3, 4, 4):
             starts.append(mixtures.equal(x[self.rng.choice(len(x), k, p=weights)], factor))
         best: tuple[float, Mixture] | None = None
@@ -131,13 +114,13 @@ class Importance:
         return best[1]
 
 
-def laplace(modes: Modes) -> Mixture:
+def laplace(modes: Modes, df: float = 5.0) -> Mixture:
     """A t law at each mode, shared by the modes' Gaussian volumes."""
     factor = np.linalg.cholesky(modes.covariance)
     log_volume = modes.log_density + np.log(np.diagonal(factor, axis1=1, axis2=2)).sum(axis=1)
     share = np.maximum(np.exp(log_volume - log_volume.max()), 0.05)
     k = len(share)
-    return Mixture(share / share.sum(), modes.h, 1.05 * factor, np.full(k, 5.0))
+    return Mixture(share / share.sum(), modes.h, 1.05 * factor, np.full(k, df))
 
 
 def _without_dust(x: Array, weights: Array) -> tuple[Array, Array]:

@@ -130,8 +130,10 @@ def run_from(
     first = advance(sent, state, spawn_generators(settings.seed, settings.chains), 0, settings.warmup)
     state, rngs, tally, chunks = first.state, first.rngs, first.tally, [first.chunk]
     began = time.perf_counter()
-    for iteration in range(settings.warmup, settings.iterations, BLOCK):
-        part = advance(sent, state, rngs, iteration, min(BLOCK, settings.iterations - iteration))
+    assert settings.draws is not None
+    last = settings.warmup + settings.draws * settings.thin
+    for iteration in range(settings.warmup, last, BLOCK):
+        part = advance(sent, state, rngs, iteration, min(BLOCK, last - iteration))
         state, rngs, tally = part.state, part.rngs, tally.plus(part.tally)
         chunks.append(part.chunk)
     seconds = time.perf_counter() - began
