@@ -18,6 +18,8 @@ from equifinal.results.efficiency import Efficiency, efficiency
 from equifinal.samplers import registry
 from equifinal.studies import fit as fitting
 
+DRAWS = 10_000  # of each chain, for all samplers, where none are asked for
+
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
@@ -90,7 +92,7 @@ def compare(
         try:
             fits[name] = fitting.fit(
                 study,
-                {**settings, "sampler": name},
+                {**settings, "draws": settings.get("draws") or DRAWS, "sampler": name},
                 folder=folder / name,
                 overwrite=overwrite,
                 progress=progress,

@@ -35,9 +35,10 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-FIRST_LOOK = 2500  # draws kept of each chain when a run is first looked at; then at twice as many, and so on
+FIRST_LOOK = 10_000  # draws kept of each chain when a run is first looked at; then at twice as many, and so on
 MOST_KEPT = 10_000  # of each chain, where a run goes on until it has enough: then every second of them is dropped
 RHAT_LIMIT = 1.01
+SAVED = ("iteration", "looked", "warmup_seconds", "sampling_seconds")  # of a snapshot, in a checkpoint
 SEGMENT_SECONDS = 0.2  # long enough to hide the cost of handing work over, short enough for a lively progress bar
 CHECKPOINT_SECONDS = 5.0
 
@@ -305,9 +306,7 @@ class _Run:
             self.store.save(
                 tuples={"plan": start.work.plan, "state": now.state, "tally": now.tally, "chunk": now.chunks[0]},
                 rngs=now.rngs,
-                numbers={
-                    name: getattr(now, name) for name in ("iteration", "looked", "warmup_seconds", "sampling_seconds")
-                }
+                numbers={name: getattr(now, name) for name in SAVED}
                 | {"sampler": start.work.sampler, "notes": start.notes, "thin": start.work.thin},
             )
         except DataError as error:  # a full disk is no reason to lose what was drawn

@@ -89,7 +89,7 @@ class Populations:
             forgotten = self._sweep_until_forgotten(MOST_SWEEPS)
             self.report(f"power {self.power:.2g} of the likelihood, {forgotten}")
             if HOT <= self.power < 1:
-                hot.append(described(*self.x, self.rng))
+                hot.append(described(self.x[0], self.x[1], self.rng))
         draws = []
         for number in range(REST_ROUNDS):
             before = self._features()

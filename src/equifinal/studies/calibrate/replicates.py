@@ -109,6 +109,7 @@ def calibrate(
     asked = {"sampler": sampler, "chains": chains, "warmup": warmup, "draws": draws, "thin": thin, "seed": seed}
     usual = {} if draws is not None or "draws" in problem.sampling else {"draws": DRAWS}
     settings = run_settings(problem, asked | usual | {"options": options})
+    assert settings.draws is not None
     if settings.chains * settings.draws < ranked:
         raise DataError(
             f"{settings.chains} chains of {settings.draws} draws are fewer than the {ranked} among which the "
