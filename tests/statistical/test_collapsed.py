@@ -25,6 +25,8 @@ from equifinal.samplers.marginal.noise_integral import NoiseIntegral, apart
 from equifinal.samplers.marginal.target import Target
 from equifinal.samplers.points.law import Moments
 from equifinal.samplers.proposals import mixture
+from equifinal.samplers.proposals.mixture import Mixture
+from equifinal.samplers.proposals.moves import EVERY_LENGTH, FRESH_ONLY
 from equifinal.samplers.proposals.quality import NONE
 from equifinal.samplers.protocol import Task
 from equifinal.samplers.pseudo_marginal.sampler import on_branch
@@ -42,25 +44,26 @@ def p_values(
     name: str,
     monkeypatch: pytest.MonkeyPatch,
     n: int = 10_000,
-    steps: int = 8,
-    local: bool = False,
+    turns: int = 8,
+    lanes: int = 1,
     noise_points: int = 2,
     **options,
 ) -> list[float]:
-    """Of Kolmogorov-Smirnov tests for each parameter and combination, after some steps from exact draws."""
+    """Of Kolmogorov-Smirnov tests for each parameter and combination, after some turns of all lanes from exact draws.
+
+    With several lanes, moves are steps of every length.
+    """
     monkeypatch.setattr(collapsed_block, "BATCH", 5)  # two batches, the second in part
-    monkeypatch.setattr(collapsed_block, "LOCAL_EVERY", 2)
     found = case(name)
     known, fibre, rng = found.posterior, found.posterior.fibre, np.random.default_rng(1)
+    n -= n % lanes
     start, independent = found.draw(rng, n), found.draw(rng, 3 * n)
     settings = collapsed.Settings(**options)
     tool = collapsed._tool(fibre, settings, settings.aux)
     moments = moments_of(fibre, independent[:5000], n)
     target = Target(known, fibre, tool, off_the_mark(known, fibre, independent[:5000], noise_points))
     x = target.coordinates.at(known.to_coordinates(independent[:5000]))
-    covariance = np.atleast_2d(np.cov(x.T))
-    # off the mark on purpose: the sampler must be exact with any proposal
-    proposal = mixture.single(x.mean(axis=0) + 0.3 * np.sqrt(np.diag(covariance)), 1.3 * covariance, 5.0)
+    proposal = two_off_the_mark(x)
     x = target.coordinates.relabelled(proposal, target.coordinates.at(known.to_coordinates(start)), rng.random(n))
     # in the coordinates c, the noise parameters that are integrated out are held where the target has them
     held = known.to_coordinates(start)
@@ -72,44 +75,61 @@ def p_values(
     plan = Plan(
         mixture=proposal,
         quality=NONE,
+        shares=FRESH_ONLY if lanes == 1 else EVERY_LENGTH,
+        steps=EVERY_LENGTH,
+        lanes=lanes,
         number=tool.number,
         unfolded=target.coordinates.replaced,
         held=np.isin(fibre.names, target.integral.parameters),
         noise_start=target.integral.start,
         noise_scale=target.integral.scale,
         noise_points=target.integral.number,
-        start=x,
-        weights=np.full(n, 1 / n),
-        local=np.linalg.cholesky(covariance) * local,
+        start=x[None],
+        weights=np.full((1, n), 1 / n),
         moments=Moments(*(part[:1] for part in moments)),
         noise=0.0,
         modes=1,
+        arrived=True,
         solves=0,
         failures=0,
     )
+    chains = n // lanes
+
+    def in_lanes(values: np.ndarray) -> np.ndarray:
+        return values.reshape(chains, lanes, *values.shape[1:])
+
     state = State(
-        position=known.to_coordinates(start),
-        log_prior=known.evaluate(known.to_coordinates(start)).log_prior,
-        log_likelihood=known.log_density(start),
-        h=x,
-        log_ratio=log_target - target.coordinates.log_density(proposal, x),
-        theta=whole.theta,
-        log_weight=on_branch(fibre, whole, start),
-        noise=noise.values,
-        noise_log_weight=noise.log_weight,
-        noise_log_likelihood=noise.log_likelihood,
-        key=rng.integers(2**63, size=n).astype(np.uint64),
-        proposals=np.zeros(n),
-        log_sum=np.full(n, -np.inf),
-        log_squares=np.full(n, -np.inf),
-        stood=np.zeros((n, 2), np.int64),
+        position=known.to_coordinates(start)[:chains],
+        log_prior=known.evaluate(known.to_coordinates(start)).log_prior[:chains],
+        log_likelihood=known.log_density(start)[:chains],
+        h=in_lanes(x),
+        log_ratio=in_lanes(log_target - target.coordinates.log_density(proposal, x)),
+        theta=in_lanes(whole.theta),
+        log_weight=in_lanes(on_branch(fibre, whole, start)),
+        noise=in_lanes(noise.values),
+        noise_log_weight=in_lanes(noise.log_weight),
+        noise_log_likelihood=in_lanes(noise.log_likelihood),
+        key=rng.integers(2**63, size=chains).astype(np.uint64),
+        proposals=np.zeros(chains),
+        log_sum=np.full(chains, -np.inf),
+        log_squares=np.full(chains, -np.inf),
+        highest=np.full((chains, collapsed_block.HIGHEST), -np.inf),
+        stood=np.zeros((chains, lanes, 2), np.int64),
     )
-    state, block = collapsed.run_block(Task(known, fibre, settings), plan, state, [], 0, steps)
+    _, block = collapsed.run_block(Task(known, fibre, settings), plan, state, [], 0, turns * lanes)
     assert 0.05 < block.accepted.mean() < 0.98
-    theta = known.to_theta(state.position)
-    np.testing.assert_allclose(state.log_likelihood, known.log_density(theta), atol=1e-5)
+    theta = known.to_theta(block.position[:, -lanes:].reshape(n, -1))
+    np.testing.assert_allclose(block.log_likelihood[:, -lanes:].ravel(), known.log_density(theta), atol=1e-5)
     columns = zip((*theta.T, *fibre.xi(theta).T), (*independent.T, *fibre.xi(independent).T), strict=True)
     return [stats.ks_2samp(a, b, method="asymp").pvalue for a, b in columns]
+
+
+def two_off_the_mark(x: np.ndarray) -> Mixture:
+    """A proposal that does not fit, on purpose: the sampler must be exact with any."""
+    covariance = np.atleast_2d(np.cov(x.T))
+    aside = np.linalg.cholesky(covariance).sum(axis=1) / np.sqrt(x.shape[1])
+    one = mixture.single(x.mean(axis=0) + 0.3 * aside, 1.3 * covariance, 5.0)
+    return one.joined(mixture.single(x.mean(axis=0) - 0.6 * aside, 0.7 * covariance, 3.0), 0.4)
 
 
 def off_the_mark(known: Known, fibre: Fibre, theta: np.ndarray, number: int) -> NoiseIntegral:
@@ -127,8 +147,8 @@ def test_the_sampler_is_exact(name: str, points: str, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize("name", ["circle", "sum and product", "product of three"])
-def test_local_steps_are_exact(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert min(p_values(name, monkeypatch, aux=2, local=True)) > LEVEL
+def test_steps_are_exact(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert min(p_values(name, monkeypatch, aux=2, lanes=3)) > LEVEL
 
 
 @pytest.mark.parametrize(
@@ -137,8 +157,8 @@ def test_local_steps_are_exact(name: str, monkeypatch: pytest.MonkeyPatch) -> No
 )
 def test_integrating_noise_parameters_is_exact(name: str, noise_points: int, monkeypatch: pytest.MonkeyPatch) -> None:
     n = 5000 if name == "sum, product and noise" else 10_000  # roots take time
-    for local in (False, True):
-        assert min(p_values(name, monkeypatch, n=n, aux=2, noise_points=noise_points, local=local)) > LEVEL
+    for lanes in (1, 3):
+        assert min(p_values(name, monkeypatch, n=n, aux=2, noise_points=noise_points, lanes=lanes)) > LEVEL
 
 
 @pytest.mark.parametrize("error", ["density", "prior"])
@@ -152,10 +172,11 @@ def test_weights_of_noise_parameters_must_be_right(error: str, monkeypatch: pyte
     assert min(p_values("two scales", monkeypatch, n=4000, aux=2, noise_points=4)) < LEVEL
 
 
-def test_images_must_count(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("lanes", [1, 3])
+def test_images_must_count(lanes: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """A proposal's density without that of its images makes the sampler wrong, and that is seen."""
     monkeypatch.setattr(Unfolding, "log_density", lambda self, mixture, x: mixture.log_density(x))
-    assert min(p_values("sum and product", monkeypatch, n=4000, aux=2)) < LEVEL
+    assert min(p_values("sum and product", monkeypatch, n=4000, aux=2, lanes=lanes)) < LEVEL
 
 
 def test_si_agrees_with_quadrature() -> None:

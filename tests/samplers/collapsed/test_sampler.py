@@ -24,11 +24,12 @@ from equifinal.samplers.collapsed import plan as proposal
 from equifinal.samplers.collapsed import sampler as collapsed
 from equifinal.samplers.proposals import quality
 from equifinal.samplers.proposals.log_sums import beside_largest
+from equifinal.samplers.proposals.mixture import Mixture
 from equifinal.samplers.proposals.quality import Quality
 from equifinal.samplers.protocol import Task
 from equifinal.samplers.running import run as running
 from equifinal.samplers.running.run import RunSettings, run
-from equifinal.samplers.searching import importance, walkers
+from equifinal.samplers.searching import importance, populations
 from equifinal.samplers.searching.modes import find_modes
 from equifinal.samplers.settings import run_settings
 from equifinal.studies.sample import sample
@@ -172,29 +173,24 @@ def test_a_narrow_mode_has_the_right_share() -> None:
     assert (theta[:, 0] > 1.7).mean() == pytest.approx(share, abs=5 * np.sqrt(share * (1 - share) / 5000))
 
 
-def test_particles_are_tried_before_giving_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One of two modes is withheld, and the gate refuses whatever it is shown."""
+def test_populations_see_what_climbers_did_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One of two modes is withheld, and with it the climbers' disagreement; the gate refuses whatever it is shown."""
 
     def one_mode(*arguments):
         found = find_modes(*arguments)
         withheld = {name: getattr(found, name)[:1] for name in ("h", "covariance", "position", "log_density")}
-        return found._replace(tempered=False, **withheld)
+        return found._replace(agreed=True, **withheld)
 
     monkeypatch.setattr(proposal, "find_modes", one_mode)
     close_the_gate(monkeypatch)
     problem = loads(TWO_MODES, name="modes")
+    task = Task(Posterior(problem), Fibre(["a"], problem.priors), collapsed.Settings())
     said: list[str] = []
-    settings = RunSettings(sampler="auto")
-    made = auto.choose(Posterior(problem), settings, Fibre(["a"], problem.priors), said.append)
-    at = said.index("no proposal fits: 500 tempered particles")
-    rounds = ["proposal k-hat" in line for line in said]
-    assert said[at + 1] == "2 modes"
-    assert rounds[at - 3 :] == [True] * 3 + [False] * 2 + [True] * 4
-    assert said[-1].startswith("256 walkers")
-    assert made.settings.sampler == "pseudo-marginal"
-    plan = collapsed.prepare(Task(Posterior(problem), Fibre(["a"], problem.priors), collapsed.Settings()), 0)
-    assert plan.modes == 2
-    assert plan.solves > 2 * sum(importance.ROUNDS) + 10 * 500 + walkers.STEPS * walkers.NUMBER
+    plan = collapsed.prepare(task, 0, said.append)
+    assert "two populations of 500 tempered particles" in said
+    assert 0.2 < (plan.start < 0).mean() < 0.8
+    assert plan.lanes == proposal.LANES
+    assert plan.solves > sum(importance.ROUNDS) + 10_000
 
 
 def test_data_that_inform_nothing() -> None:
@@ -243,20 +239,16 @@ def close_the_gate(monkeypatch: pytest.MonkeyPatch) -> None:
     for limit in ("K_LIMIT", "LOOSE_K_LIMIT"):
         monkeypatch.setattr(quality, limit, -100.0)
     monkeypatch.setattr(importance, "MORE_ROUNDS", ())
-    monkeypatch.setattr(walkers, "MOST_ROUNDS", 1)
 
 
 def test_the_gate() -> None:
     assert not quality.refusal(Quality(0.4, 0.66))
     assert "tails (k-hat 0.55)" in quality.refusal(Quality(0.55, 0.66))
     assert not quality.refusal(Quality(0.55, 0.71))
+    assert "tails (k-hat 0.55)" in quality.refusal(Quality(0.55, 0.71), settled=True)
     assert "acceptance 60%" in quality.refusal(Quality(0.4, 0.6))
     assert not quality.refusal(Quality(0.4, 0.6), settled=True)
-    assert "acceptance 50%" in quality.refusal(Quality(0.4, 0.5), settled=True)
-    assert "acceptance 30%" in quality.refusal(Quality(0.4, 0.3))
-    assert not quality.refusal(Quality(0.6, 0.3), last=True)
-    assert "tails" in quality.refusal(Quality(0.75, 0.3), last=True)
-    assert "acceptance 5%" in quality.refusal(Quality(0.1, 0.05), last=True)
+    assert "acceptance 40%" in quality.refusal(Quality(0.4, 0.4), settled=True)
     assert quality.judged(np.full(100, -np.inf)) == quality.NONE
 
 
@@ -269,7 +261,7 @@ def test_more_rounds_where_a_weight_is_too_high(monkeypatch: pytest.MonkeyPatch)
         plan = collapsed.prepare(Task(posterior, fibre, collapsed.Settings()), 2, said.append)
         assert sum("proposal k-hat" in line for line in said) == rounds
         assert not plan.refusal
-        assert not plan.local.any()
+        assert plan.lanes == 1
 
 
 def test_weights_without_a_target() -> None:
@@ -284,36 +276,88 @@ def test_acceptance_is_that_of_an_independence_sampler() -> None:
     assert quality.judged(log_weights).acceptance == pytest.approx(0.25 + 0.75 * (0.5 + 0.5 / 3), abs=1e-3)
 
 
-def test_walkers_are_asked_when_importance_sampling_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The posterior is that of decay all the same, and so is its marginal likelihood: local steps are no part of it."""
-    monkeypatch.setattr(importance, "MORE_ROUNDS", ())
-    plain = sample(quick_problem(), seed=2, progress=False)
-    monkeypatch.setattr(quality, "ACCEPTANCE_LIMIT", 1.1)
-    said: list[str] = []
-    posterior, settings = Posterior(quick_problem()), collapsed.Settings()
-    plan = collapsed.prepare(Task(posterior, Study(quick_problem()).coarsest_fibre[0], settings), 2, said.append)
-    assert sum(line.startswith("256 walkers: proposal k-hat") for line in said) >= walkers.LEAST_ROUNDS
-    assert plan.local.any()
-    assert not plan.refusal
-    data = sample(quick_problem(), seed=2, progress=False)
-    for name in ("k", "a"):
-        ours, theirs = data.posterior[name].values, plain.posterior[name].values
-        ess = min(arviz.ess(ours), arviz.ess(theirs))
-        assert ours.mean() == pytest.approx(theirs.mean(), abs=5 * np.sqrt(2 / ess) * theirs.std())
-    ours, theirs = (json.loads(d.attrs["findings"]) for d in (data, plain))
-    error = np.hypot(ours["log_evidence_error"], theirs["log_evidence_error"])
-    assert ours["log_evidence"] == pytest.approx(theirs["log_evidence"], abs=5 * error)
+@pytest.fixture(scope="module")
+def in_lanes() -> running.Draws:
+    """Populations, and steps of all lengths, where neither would be needed."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        close_the_gate(monkeypatch)
+        return _decay_run(draws=3000)
 
 
-def test_a_refused_proposal_leads_to_another_sampler(monkeypatch: pytest.MonkeyPatch) -> None:
-    sampler = "pseudo-marginal"
+def _decay_run(**options) -> running.Draws:
+    problem = quick_problem()
+    settings = RunSettings(sampler="collapsed", chains=4, seed=2, draws=options.pop("draws"))
+    return run(Posterior(problem), settings, fibre=Study(problem).coarsest_fibre[0], **options)
+
+
+def test_lanes_give_the_posterior(in_lanes: running.Draws) -> None:
+    """Means by quadrature, and the marginal likelihood, of which steps are no part."""
+    assert in_lanes.findings["lanes"] == proposal.LANES
+    k, a = (part.ravel() for part in np.meshgrid(np.linspace(0.1, 2, 400), np.linspace(0, 5, 400)))
+    weights = np.exp(decay_log_likelihood(np.column_stack([k, a])) - 0.5 * (a - 2) ** 2)
+    for column, exact in enumerate((k @ weights / weights.sum(), a @ weights / weights.sum())):
+        draws = in_lanes.theta[..., column]
+        assert draws.mean() == pytest.approx(exact, abs=5 * draws.std() / np.sqrt(arviz.ess(draws)))
+    plain = _decay_run(draws=3000)
+    assert plain.findings["lanes"] == 1
+    error = np.hypot(in_lanes.findings["log_evidence_error"], plain.findings["log_evidence_error"])
+    assert in_lanes.findings["log_evidence"] == pytest.approx(plain.findings["log_evidence"], abs=5 * error)
+
+
+def test_draws_of_a_lane_stand_together(in_lanes: running.Draws) -> None:
+    """Neighbours are alike then, and an effective sample size means what it says."""
+    draws = in_lanes.theta[0, :, 0]
+    moved = np.mean(draws[1:] != draws[:-1])
+    assert 1 - moved > 0.05  # in the order of iterations, hardly two neighbours would be the same
+    assert arviz.ess(in_lanes.theta[..., 0]) < 0.9 * in_lanes.theta[..., 0].size
+
+
+@pytest.mark.parametrize("kind", ["threads", "segments", "interrupted"])
+def test_lanes_do_not_depend_on_how_they_are_run(
+    in_lanes: running.Draws, kind: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     close_the_gate(monkeypatch)
+    if kind == "threads":
+        with ThreadPoolExecutor(2) as executor:
+            made = _decay_run(draws=3000, executor=executor)
+    else:
+        monkeypatch.setattr(running, "SEGMENT_SECONDS", 1e-4)
+        file = tmp_path / "checkpoint.npz"
+        if kind == "interrupted":
+            assert _decay_run(draws=3000, progress=interrupt_after(9), checkpoint=file).interrupted
+        made = _decay_run(draws=3000, checkpoint=file)
+    assert_same_draws(made, in_lanes)
+
+
+def test_a_proposal_that_misses_a_tail_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A narrow proposal is shown to be wrong by its own draws; then populations are asked."""
+    posterior, fibre = Posterior(quick_problem()), Study(quick_problem()).coarsest_fibre[0]
+    task = Task(posterior, fibre, collapsed.Settings())
+    plan = collapsed.prepare(task, 2)
+    one = Mixture(*(part[:1] for part in plan.mixture))
+    narrow = plan._replace(mixture=one._replace(share=np.ones(1), factor=0.5 * one.factor, df=np.full(1, 50.0)))
+    said: list[str] = []
+    settings = RunSettings(sampler="collapsed", chains=2, draws=3000, seed=1)
+    made = run(posterior, settings, fibre=fibre, plan=narrow, report=said.append)
+    assert any(line.startswith("the proposal misses a tail: k-hat") for line in said)
+    assert "two populations of 500 tempered particles" in said
+    assert made.notes[-1].startswith("collapsed: begun again, with ")
+    assert made.findings["k_hat"] < 0.7
+    assert made.tally.warmup_solves.sum() > 6000 + 10_000  # what was done in vain counts
+    assert made.theta.shape[1] == 3000
+    good = run(posterior, settings, fibre=fibre, plan=plan)
+    assert not any("begun again" in note for note in good.notes)
+
+
+def test_populations_that_do_not_arrive_lead_to_another_sampler(monkeypatch: pytest.MonkeyPatch) -> None:
+    close_the_gate(monkeypatch)
+    monkeypatch.setattr(populations, "MOST", 1000)
     problem = scaled()[0].problem
     made = choice(problem, fibre_of(problem), aux=16)
     assert made.plan is None
-    assert (made.settings.sampler, made.settings.options) == (sampler, {"aux": 16})
+    assert (made.settings.sampler, made.settings.options) == ("pseudo-marginal", {"aux": 16})
     assert made.settings.warmup == 5000
-    assert made.reason.startswith(f"{sampler}: no proposal was found that fits the posterior")
+    assert made.reason.startswith("pseudo-marginal: populations of particles did not come")
 
 
 def test_estimates_that_are_too_noisy_lead_along_fibres(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -327,6 +371,7 @@ def test_estimates_that_are_too_noisy_lead_along_fibres(monkeypatch: pytest.Monk
 
 def test_folds_lead_to_swaps_in_theta(monkeypatch: pytest.MonkeyPatch) -> None:
     close_the_gate(monkeypatch)
+    monkeypatch.setattr(populations, "MOST", 1000)
     problem = loads(TWO_STAGES, name="stages")
     fibre = fibre_of(problem)
     assert (fibre.dimension, fibre.chart.degree) == (0, 2)
@@ -363,9 +408,8 @@ def test_priors_that_exclude_the_data() -> None:
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_data_far_beyond_what_the_noise_allows() -> None:
-    """Log densities of -1e300, beside which their differences vanish: another sampler is chosen, and nothing breaks."""
+    """Log densities of -1e300, beside which their differences vanish: nothing breaks."""
     text = DECAY.replace("mean = 2, sd = 1, lower = 0", "mean = 1e150, sd = 1e150, lower = 0")
     problem = loads(text.replace("[1.9, 1.6, 1.1, 0.8, 0.1]", "[1.9e150, 1.6e150, 1.1e150, 0.8e150, 0.1e150]"))
     made = choice(problem)
-    assert made.plan is None
-    assert made.reason.startswith("pseudo-marginal: ")
+    assert made.plan is None or np.isfinite(made.plan.start).all()

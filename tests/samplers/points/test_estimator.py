@@ -17,8 +17,8 @@ from equifinal.formats.load import load
 from equifinal.problem.prior import Prior
 from equifinal.samplers.coordinates.of_combinations import combination_coordinates
 from equifinal.samplers.points.estimator import Estimator, EstimatorByC
-from equifinal.samplers.proposals.log_sums import choose
 from equifinal.samplers.points.law import Moments
+from equifinal.samplers.proposals.log_sums import choose
 from equifinal.studies.paper.si_reference import SI_BOUNDS, si_interval
 from tests.support.exact import case, si_draw
 

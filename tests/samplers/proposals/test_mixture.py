@@ -85,3 +85,51 @@ def test_k_hat_of_degenerate_weights() -> None:
     one = np.full(1000, -np.inf)
     one[0] = 0.0
     assert k_hat(one) == np.inf
+
+
+# --- steps ---
+
+FAR_APART = mixture.single(np.array([0.0, 0.0]), np.array([[1.0, 0.6], [0.6, 1.0]]), 3.0).joined(
+    mixture.single(np.array([2.0, -1.0]), 0.2 * np.eye(2), 30.0), 0.3
+)
+
+
+def p_values_of_steps(rho: float, n: int = 100_000) -> list[float]:
+    """Of Kolmogorov-Smirnov tests of where steps lead from draws of a mixture, beside other draws of it."""
+    rng = np.random.default_rng(1)
+    x, other = FAR_APART.sample(rng, n), FAR_APART.sample(rng, n)
+    moved = FAR_APART.stepped(x, np.full(n, rho), *FAR_APART.numbers(rng, n))
+    functions = (lambda y: y[:, 0], lambda y: y[:, 1], lambda y: y[:, 0] + y[:, 1], lambda y: np.abs(y).max(axis=1))
+    return [stats.ks_2samp(f(moved), f(other), method="asymp").pvalue for f in functions]
+
+
+@pytest.mark.parametrize("rho", [1.0, 0.6, 0.1])
+def test_steps_leave_a_mixture_as_it_is(rho: float) -> None:
+    """A false alarm once in ten million seeds."""
+    assert min(p_values_of_steps(rho)) > 1e-8
+
+
+@pytest.mark.parametrize("error", ["component", "scale"])
+def test_steps_must_know_where_they_come_from(error: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A component chosen by its share alone, or a scale drawn as if nothing were known of x: both are seen."""
+    right = mixture._steps
+
+    def wrong(x, rho, uniforms, chi_squares, normals, log_parts, squares, *rest):
+        if error == "component":
+            log_parts = np.tile(np.log(FAR_APART.share), (len(x), 1))
+        else:
+            squares = np.zeros_like(squares)
+            chi_squares = np.column_stack([chi_squares[:, :-1], np.zeros(len(x))])
+        return right(x, rho, uniforms, chi_squares, normals, log_parts, squares, *rest)
+
+    monkeypatch.setattr(mixture, "_steps", wrong)
+    assert min(p_values_of_steps(0.6)) < 1e-8
+
+
+def test_steps_are_as_long_as_they_say() -> None:
+    rng = np.random.default_rng(2)
+    x = FAR_APART.sample(rng, 2000)
+    lengths = [
+        np.abs(FAR_APART.stepped(x, np.full(2000, r), *FAR_APART.numbers(rng, 2000)) - x).mean() for r in (0.6, 0.06)
+    ]
+    assert 5 < lengths[0] / lengths[1] < 20

@@ -15,9 +15,9 @@ from equifinal.errors import DataError, SamplingError
 from equifinal.formats.toml import loads
 from equifinal.posterior.posterior import Posterior
 from equifinal.samplers.running import run as running
-from equifinal.samplers.running.run import RunSettings, run
+from equifinal.samplers.running.run import Mixing, RunSettings, run
 from equifinal.samplers.searching.climbing import PRIOR_DRAWS
-from tests.support.problems import DECAY, decay
+from tests.support.problems import DECAY, decay, scaled
 from tests.support.running import assert_same_draws, interrupt_after
 
 SETTINGS = RunSettings(chains=3, warmup=150, draws=200, seed=7)
@@ -163,7 +163,7 @@ def test_a_killed_run_ends_with_the_same_draws(tmp_path: Path) -> None:
     settings = RunSettings(chains=3, warmup=2000, draws=4000, seed=3)
     resumed = run(decay(), settings, checkpoint=file)
     assert resumed.resumed_at is not None
-    assert 0 < resumed.resumed_at < settings.iterations
+    assert 0 < resumed.resumed_at < 6000
     assert_same_draws(resumed, run(decay(), settings))
 
 
@@ -199,9 +199,94 @@ def test_a_worker_that_fails_is_reported(tmp_path: Path) -> None:
         ({"seed": -1}, "'seed'"),
         ({"seed": 2**70}, "'seed'"),
         ({"warmup": True}, "'warmup'"),
+        ({"ess": 0}, "'ess' must be a whole number of at least 1"),
+        ({"max_solves": 1.5}, "'max_solves'"),
+        ({"max_time": 0}, "'max_time' must be a positive number of seconds, not 0"),
         ({"options": {"covarience": 1}}, "did you mean 'covariance'"),
     ],
 )
 def test_bad_settings(settings: dict, words: str) -> None:
     with pytest.raises(DataError, match=words):
         RunSettings(**settings)
+
+
+# --- until there are enough ---
+
+
+GOING_ON = RunSettings(chains=2, warmup=100, seed=3, ess=300)
+
+
+def counted(theta: np.ndarray) -> Mixing:
+    """As if every tenth draw were effective, however they are thinned."""
+    return Mixing(0.1 * theta.size / 2, 1.0)
+
+
+@pytest.fixture
+def short_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(running, "FIRST_LOOK", 400)
+    monkeypatch.setattr(running, "MOST_KEPT", 1000)
+
+
+def test_a_run_goes_on_until_it_has_enough(short_looks: None) -> None:
+    """Looks at 400, 600, 900, 1350 and 2025 iterations; of 900 and more only every second is kept, and so on."""
+    seen: list[int] = []
+
+    def measured(theta: np.ndarray) -> Mixing:
+        seen.append(theta.shape[1])
+        return Mixing(np.inf if len(seen) == 5 else 0.0, 1.0)
+
+    made = run(decay(), GOING_ON, measure=measured)
+    assert seen == [400, 600, 900, 675, 1012]
+    assert (made.theta.shape[1], made.settings.thin, made.settings.draws) == (1012, 2, 1012)
+    assert made.tally.sampled.tolist() == [2025, 2025]
+    fixed = run(decay(), RunSettings(chains=2, warmup=100, seed=3, draws=1012, thin=2))
+    np.testing.assert_array_equal(made.theta, fixed.theta)
+    assert not made.notes
+
+
+def test_chains_that_disagree_do_not_have_enough(short_looks: None) -> None:
+    seen: list[int] = []
+
+    def measured(theta: np.ndarray) -> Mixing:
+        seen.append(theta.shape[1])
+        return Mixing(np.inf, 1.05 if len(seen) < 3 else 1.005)
+
+    assert run(decay(), GOING_ON, measure=measured).tally.sampled[0] == 900
+
+
+def test_a_budget_of_solves_ends_a_run(short_looks: None) -> None:
+    settings = RunSettings(chains=2, warmup=100, seed=3, max_solves=2500)
+    made = run(decay(), settings, measure=lambda theta: Mixing(12.0, 1.0))
+    assert made.tally.solves.sum() <= 2500
+    assert made.notes[-1].startswith("max_solves, 2500, would be spent before the next look: 12 effective draws of")
+
+
+def test_time_ends_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After the first segment behind the warm-up, at the latest; and it is said."""
+    settings = RunSettings(chains=2, warmup=10, seed=3, max_time=1e-9)
+    made = run(decay(), settings, measure=counted)
+    assert made.theta.shape[1] >= 1
+    assert made.notes[-1].startswith("max_time, 1e-09 s, is spent")
+    assert not made.interrupted
+
+
+def test_time_may_end_before_anything_is_drawn() -> None:
+    posterior, fibre = scaled()
+    with pytest.raises(SamplingError, match="ended before the preparation did: nothing has been drawn"):
+        run(posterior, RunSettings(sampler="collapsed", max_time=1e-9), fibre=fibre, measure=counted)
+
+
+def test_a_run_that_goes_on_can_be_resumed(short_looks: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    whole = run(decay(), GOING_ON, measure=counted)
+    monkeypatch.setattr(running, "SEGMENT_SECONDS", 1e-6)
+    file = tmp_path / "checkpoint.npz"
+    for updates in (30, 200, 500):
+        assert run(decay(), GOING_ON, measure=counted, checkpoint=file, progress=interrupt_after(updates)).interrupted
+    resumed = run(decay(), GOING_ON, measure=counted, checkpoint=file)
+    assert resumed.resumed_at > 900
+    assert_same_draws(resumed, whole)
+
+
+def test_a_run_must_know_when_to_end() -> None:
+    with pytest.raises(SamplingError, match="a number of draws, or a measure"):
+        run(decay(), GOING_ON)

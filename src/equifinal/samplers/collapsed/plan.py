@@ -176,7 +176,7 @@ class _Search:
         draws, rng = settled.draws, self.counted.rng
         one, other = draws[:, :: max(1, draws.shape[1] // FITTED)]
         several = len(self.around.h) > 1
-        mixture = described(one, other, rng, laplace(self.around, DF) if several else None)
+        mixture = described(one, other, rng, laplace(self.around, DF) if several else None, both=True)
         mixture = defended(mixture).joined(settled.hot, HOT_SHARE)  # its tails are longer, and as curved
         if several:  # where climbers have been, populations may have missed something
             mixture = mixture.joined(laplace(self.around), KNOWN_SHARE)

@@ -16,8 +16,8 @@ from equifinal.samplers.proposals.mixture import Mixture
 Array = NDArray[np.float64]
 
 FRESH = 2.0  # in place of a length: a draw that does not depend on where the chain is
-LENGTHS = np.array([FRESH, 1.0, 0.6, 0.3, 0.15, 0.08])
-FRESH_ONLY = np.array([1.0, 0.0, 0.0, 0.0, 0.0, 0.0])
+LENGTHS = np.array([FRESH, 1.0, 0.6, 0.3, 0.15, 0.08, 0.03])
+FRESH_ONLY = (LENGTHS == FRESH).astype(float)
 UNKNOWN = np.zeros(len(LENGTHS))
 EVERY_LENGTH = np.full(len(LENGTHS), 1 / len(LENGTHS))
 LEAST_SHARE = 0.03  # of each: no length is best everywhere, and fresh draws give the marginal likelihood

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-FIRST_LOOK = 10_000  # draws kept of each chain when a run is first looked at; then at twice as many, and so on
-MOST_KEPT = 10_000  # of each chain, where a run goes on until it has enough: then every second of them is dropped
+FIRST_LOOK = 10_000  # iterations of each chain after which a run is first looked at; then after half as many more
+MOST_KEPT = 20_000  # of each chain, where a run goes on until it has enough: then every second of them is dropped
 RHAT_LIMIT = 1.01
 SAVED = ("iteration", "looked", "warmup_seconds", "sampling_seconds")  # of a snapshot, in a checkpoint
 SEGMENT_SECONDS = 0.2  # long enough to hide the cost of handing work over, short enough for a lively progress bar
@@ -337,7 +337,7 @@ class _Run:
         settings, end = self.start.settings, self._end()
         goal = settings.warmup + FIRST_LOOK * settings.thin
         while goal < self.now.iteration or goal == self.now.looked:
-            goal = 2 * goal - settings.warmup
+            goal += (goal - settings.warmup) // 2
         return goal if end is None else min(goal, end)
 
     def _advance_to(
@@ -386,11 +386,11 @@ class _Run:
         if self.mixing.ess >= settings.ess and not self.mixing.rhat > RHAT_LIMIT:
             return True
         solves = int(now.tally.solves.sum())
-        if 2 * solves - int(now.tally.warmup_solves.sum()) > settings.max_solves:
+        if solves + (solves - int(now.tally.warmup_solves.sum())) // 2 > settings.max_solves:
             self.ending = f"max_solves, {settings.max_solves}, would be spent before the next look{self._so_far()}"
             return True
         whole = Chunk.join(now.chunks, axis=1)
-        if 2 * whole.position.shape[1] > MOST_KEPT:
+        if 1.5 * whole.position.shape[1] > MOST_KEPT:
             work = self.start.work._replace(thin=2 * self.start.work.thin)
             self.start, self.sent = self.start._replace(work=work), SentOnce(work)
             whole = Chunk(*(part[:, 1::2] for part in whole))

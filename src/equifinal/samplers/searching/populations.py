@@ -41,7 +41,7 @@ LEAST_SWEEPS, MOST_SWEEPS = 3, 60  # at each power
 REFIT_EVERY = 10  # sweeps
 FORGOTTEN = 0.3  # correlation with where particles were
 MOST = 1_500_000  # solves for each experiment
-HOT = 0.1  # power
+HOT, HOT_DF = 0.1, 4.0  # power, and degrees of freedom
 LEAST_ROUNDS, REST_ROUNDS = 3, 6
 REST_SWEEPS, LOOK_EVERY = 20, 10  # at power one: sweeps of a round, and every how many one looks
 DIFFERENCES, SHORTEST, WHOLE = (
@@ -89,7 +89,7 @@ class Populations:
             forgotten = self._sweep_until_forgotten(MOST_SWEEPS)
             self.report(f"power {self.power:.2g} of the likelihood, {forgotten}")
             if HOT <= self.power < 1:
-                hot.append(described(self.x[0], self.x[1], self.rng))
+                hot.append(described(self.x[0], self.x[1], self.rng, both=True))
         draws = []
         for number in range(REST_ROUNDS):
             before = self._features()
@@ -227,8 +227,13 @@ def systematic(weights: Array, number: int, uniform: float) -> NDArray[np.int64]
     return np.searchsorted(ends / ends[-1], (np.arange(number) + uniform) / number, side="right")
 
 
-def described(x: Array, others: Array, rng: np.random.Generator, start: Mixture | None = None) -> Mixture:
-    """The mixture of x (n, q), among those of more and more components, that describes other draws best."""
+def described(
+    x: Array, others: Array, rng: np.random.Generator, start: Mixture | None = None, both: bool = False
+) -> Mixture:
+    """The mixture of x (n, q), among those of more and more components, that describes other draws best.
+
+    With ``both`` it is fitted to these as well in the end.
+    """
     n, q = x.shape
     covariance = np.cov(x.T).reshape(q, q)
     floor = 1e-6 * np.diag(np.diag(covariance)) + 1e-300 * np.eye(q)
@@ -237,21 +242,25 @@ def described(x: Array, others: Array, rng: np.random.Generator, start: Mixture 
     numbers = [k for k in COMPONENTS if k == 1 or n >= LEAST_EACH * q * k]
     starts = [mixtures.equal(x[_far_apart(x @ _whitener(x), k, rng)], factor) for k in numbers]
     least = max(LEAST_EACH * q / n, SMALLEST)
-    for first in starts if start is None else [start, *starts]:
+
+    def fit(x: Array, first: Mixture) -> Mixture:
         # a component of few draws must not become thinner than these can tell
-        made = mixtures.fit(x, np.ones(n), first, floor + 1e-3 / len(first.share) * covariance, least)
+        return mixtures.fit(x, np.ones(len(x)), first, floor + 1e-3 / len(first.share) * covariance, least)
+
+    for first in starts if start is None else [start, *starts]:
+        made = fit(x, first)
         score = float(made.log_density(others).mean())
         if score > highest:
             best, highest = made, score
         elif score < highest - WORSE and first is not start:
             break
-    return best
+    return fit(np.concatenate([x, others]), best) if both else best
 
 
 def _together(parts: Sequence[Mixture]) -> Mixture:
-    """One mixture of several with equal shares."""
+    """One mixture of several with equal shares, and longer tails."""
     whole = Mixture(*(np.concatenate(pieces) for pieces in zip(*parts, strict=True)))
-    return whole._replace(share=whole.share / whole.share.sum())
+    return whole._replace(share=whole.share / whole.share.sum(), df=np.full(len(whole.df), HOT_DF))
 
 
 def _far_apart(z: Array, number: int, rng: np.random.Generator) -> list[int]:

@@ -1,0 +1,181 @@
+"""Tempered populations: right for known laws, counted, repeatable; and modes that climbers miss."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import integrate
+
+from equifinal.errors import SamplingError
+from equifinal.fibre import Fibre
+from equifinal.formats.toml import loads
+from equifinal.posterior.posterior import Posterior
+from equifinal.samplers.collapsed import sampler as collapsed
+from equifinal.samplers.marginal.noise_integral import nothing
+from equifinal.samplers.marginal.target import CountedTarget, Target
+from equifinal.samplers.points.law import Moments
+from equifinal.samplers.searching import modes as searching
+from equifinal.samplers.searching import populations
+from equifinal.samplers.searching.modes import find_modes
+from equifinal.samplers.searching.populations import Populations, Settled, next_power, systematic
+from tests.support.problems import DECAY, decay, decay_log_likelihood, hidden
+
+# two modes, the one of a < 0 with a tenth of the prior mass of the other
+UNEQUAL = '''
+[model]
+equations = """
+x' = 0
+x(0) = a^2
+"""
+outputs = ["x"]
+[parameters]
+a = { prior = "normal", mean = 0.6, sd = 0.55 }
+[noise]
+x = { family = "normal", sd = 0.2 }
+[data]
+time = [0]
+x = [1]
+'''
+BLOW_UP = '''
+[model]
+equations = """
+x' = x^2
+x(0) = a
+"""
+outputs = ["x"]
+[parameters]
+a = { prior = "uniform", lower = 0.1, upper = 3 }
+[noise]
+x = { family = "normal", sd = 0.1 }
+[data]
+time = [0, 0.5, 1]
+x = [0.5, 0.67, 1]
+'''
+
+
+def populations_of(posterior: Posterior, seed: int) -> tuple[Populations, CountedTarget]:
+    """Populations in which each parameter stands for itself."""
+    fibre = Fibre(list(posterior.parameters), posterior.problem.priors)
+    tool = collapsed._tool(fibre, collapsed.Settings(), 1)
+    width = 2 * len(posterior.parameters)
+    moments = Moments(np.zeros((1, width)), np.eye(width)[None])
+    target = Target(posterior, fibre, tool, nothing(posterior))
+    counted = CountedTarget(target, moments, np.random.default_rng(seed))
+    return Populations(counted, posterior, lambda text: None), counted
+
+
+def settled(posterior: Posterior, seed: int) -> Settled:
+    found = populations_of(posterior, seed)[0].settle()
+    assert found is not None
+    return found
+
+
+def theta_of(posterior: Posterior, x: np.ndarray) -> np.ndarray:
+    """Here x is the position in sampling coordinates."""
+    return posterior.to_theta(x.reshape(-1, x.shape[-1])).reshape(x.shape)
+
+
+def test_powers_halve_the_effective_sample_size() -> None:
+    values = np.random.default_rng(0).normal(-300, 40, 1000)
+    power = next_power(values, 0.1)
+    weights = np.exp((power - 0.1) * (values - values.max()))
+    assert weights.sum() ** 2 / (weights @ weights) == pytest.approx(500, rel=1e-6)
+    assert next_power(values, 0.999) == 1.0
+    assert 0 < next_power(-np.logspace(0, 300, 100), 0.0) < 1
+
+
+def test_resampling_is_systematic() -> None:
+    weights = np.array([0.0, 3.0, 1.0, 0.0, 4.0])
+    for uniform in (0.0, 0.3, 0.999):
+        assert np.bincount(systematic(weights, 16, uniform), minlength=5).tolist() == [0, 6, 2, 0, 8]
+
+
+def test_decay_by_quadrature() -> None:
+    """Means and mean squares of both parameters over 2 x 12 populations; 5 standard errors, 4 comparisons."""
+    known = decay()
+    draws = [theta_of(known, part) for seed in range(12) for part in settled(known, seed).draws]
+    k, a = (part.ravel() for part in np.meshgrid(np.linspace(0.1, 2, 400), np.linspace(0, 5, 400)))
+    weights = np.exp(decay_log_likelihood(np.column_stack([k, a])) - 0.5 * (a - 2) ** 2)
+    for power in (1, 2):
+        means = np.array([(theta**power).mean(axis=0) for theta in draws])
+        exact = np.array([k**power @ weights, a**power @ weights]) / weights.sum()
+        assert (np.abs(means.mean(axis=0) - exact) < 5 * means.std(axis=0, ddof=1) / np.sqrt(len(means))).all()
+
+
+def test_mixtures_are_fitted_to_the_other_population() -> None:
+    """What moves a population knows nothing of where its particles are."""
+    made, _ = populations_of(decay(), 1)
+    made.x[0] += 100.0
+    made._refit()
+    assert made._mixtures[0].centre.max() < 50 < made._mixtures[1].centre.min()
+
+
+def test_two_modes_have_the_right_shares() -> None:
+    known = Posterior(loads(UNEQUAL, name="unequal"))
+    shares = [(theta_of(known, part) < 0).mean() for seed in range(10) for part in settled(known, seed).draws]
+
+    def density(x: float) -> float:
+        return float(np.exp(-0.5 * ((x * x - 1) / 0.2) ** 2 - 0.5 * ((x - 0.6) / 0.55) ** 2))
+
+    below, above = (integrate.quad(density, *ends, points=(at,))[0] for ends, at in (((-3, 0), -1), ((0, 3), 1)))
+    share = below / (below + above)
+    assert 0.01 < share < 0.2
+    assert abs(np.mean(shares) - share) < 5 * np.std(shares, ddof=1) / np.sqrt(len(shares))
+    assert np.std(shares) < share
+
+
+def test_the_generator_decides() -> None:
+    one, same, other = (settled(decay(), seed) for seed in (1, 1, 2))
+    np.testing.assert_equal(one, same)
+    assert (one.draws != other.draws).any()
+
+
+def test_failing_solves_are_counted_and_never_kept() -> None:
+    known = Posterior(loads(BLOW_UP, name="explosion"))
+    made, counted = populations_of(known, 0)
+    found = made.settle()
+    assert found is not None
+    assert counted.failures > 100  # two thirds of the prior draws
+    assert np.isfinite(made.log_prior).all()
+    there = known.evaluate(made.x.reshape(-1, 1))
+    np.testing.assert_allclose(made.log_likelihood.ravel(), there.log_likelihood, rtol=1e-12)
+    assert theta_of(known, found.draws).mean() == pytest.approx(0.5, abs=0.05)
+
+
+def test_there_is_an_end_to_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(populations, "MOST", 3000)
+    made, counted = populations_of(decay(), 0)
+    assert made.settle() is None
+    assert 0 < made.power < 1
+    assert counted.solves < 3000 + 2 * made.number * populations.MOST_SWEEPS
+
+
+def test_priors_that_exclude_the_data() -> None:
+    text = DECAY.replace('family = "normal", sd = 0.2', 'family = "lognormal", sdlog = 1').replace("y = x", "y = 0 - x")
+    with pytest.raises(SamplingError, match="no particles"):
+        populations_of(Posterior(loads(text)), 0)
+
+
+# --- modes ---
+
+
+def test_populations_find_a_mode_that_climbers_miss() -> None:
+    """Climbers miss it from 60 of 100 sets of prior draws."""
+    known, fibre = hidden()
+    missed = [s for s in range(20) if len(find_modes(known, fibre, np.random.default_rng(s)).h) == 1]
+    assert len(missed) >= 8
+    shares = [(theta_of(known, settled(known, 100 + seed).draws)[..., 0] > 1.7).mean() for seed in range(6)]
+    assert sum(share > 0.3 for share in shares) >= 4  # it has 79% of the posterior
+
+
+def test_climbers_that_disagree_or_fail(monkeypatch: pytest.MonkeyPatch) -> None:
+    known, fibre = hidden()
+    said: list[str] = []
+    assert not all(find_modes(known, fibre, np.random.default_rng(s), said.append).agreed for s in range(20))
+    assert "10 starts, 2 modes" in said
+    known = decay()
+    fibre = Fibre(["k", "a"], known.problem.priors)
+    assert find_modes(known, fibre, np.random.default_rng(0)).agreed
+    monkeypatch.setattr(searching, "LEGS", ((0, 60.0), (0, 30.0), (0, 15.0)))  # none arrives
+    assert not find_modes(known, fibre, np.random.default_rng(0), said.append).agreed
+    assert said[-1].endswith("but most do not arrive")
