@@ -324,8 +324,9 @@ class _Run:
                 return
             if self._replanned():
                 continue
-            if self.now.iteration == self._end() or self._has_enough():
+            if self.now.iteration == self._end() or (self._end() is None and self._has_enough()):
                 return
+            self.now = self.now._replace(looked=self.now.iteration)
 
     def _end(self) -> int | None:
         """The last iteration, where the number of draws is given."""
@@ -394,7 +395,7 @@ class _Run:
             work = self.start.work._replace(thin=2 * self.start.work.thin)
             self.start, self.sent = self.start._replace(work=work), SentOnce(work)
             whole = Chunk(*(part[:, 1::2] for part in whole))
-        self.now = now._replace(chunks=(whole,), looked=now.iteration)
+        self.now = now._replace(chunks=(whole,))
         return False
 
     def _so_far(self) -> str:
