@@ -167,6 +167,16 @@ class Experiment:
             thorough=samples > FEW_SAMPLES,
         )
 
+    def expand(self, whole: Budget) -> list[Polynomial]:
+        """Equations from the first Taylor coefficients of the outputs, as many as are short."""
+        budget = whole.part(min(10 * SECOND, whole.left / 2))
+        target = self.target(self.local.order, budget)
+        found, denominators = taylor_equations(
+            self.model, self.free, self.fixed, self.signals, target, self.into, budget
+        )
+        self.nonzero += denominators
+        return found
+
     def target(self, orders: int, budget: Budget) -> np.ndarray:
         return output_series(self.model, self.local, self.signals, orders, self.rng, budget)
 
@@ -208,19 +218,7 @@ def _by_taylor_coefficients(
     """Candidates from the first Taylor coefficients themselves."""
     free = [name for name in local.names if name not in fixed]
     experiments = [Experiment(model, local, i, free, fixed, rng) for i, model in enumerate(models)]
-    limit = budget.part(min(10 * SECOND, budget.left / 2))
-    found: list[Polynomial] = []
-    for experiment in experiments:
-        equations, experiment.nonzero = taylor_equations(
-            experiment.model,
-            free,
-            fixed,
-            experiment.signals,
-            experiment.target(local.order, limit),
-            experiment.into,
-            limit,
-        )
-        found += equations
+    found = [equation for experiment in experiments for equation in experiment.expand(budget)]
     found.sort(key=len)
     budget.spend(20 + len(free) * len(found) * sum(map(len, found)))
     point = [local.point[n] for n in free]
@@ -258,7 +256,13 @@ def _by_elimination(
         for experiment, elimination in zip(experiments, eliminations, strict=True):
             experiment.collect(elimination, budget)
         if all(elimination.complete for elimination in eliminations):
-            candidates = _solve(experiments, free, local.prime, rng, budget)
+            try:
+                candidates = _solve(experiments, free, local.prime, rng, budget)
+            except NotFinite:  # links may say nothing at time 0
+                method = "input-output equations and Taylor coefficients"
+                for experiment in experiments:
+                    experiment.equations += experiment.expand(budget)
+                candidates = _solve(experiments, free, local.prime, rng, budget)
             break
         method = "interpolated input-output equations"
         relations = [substituted(r, names, known, experiments[0].into, free, budget) for r, names in kept]
@@ -312,14 +316,17 @@ def _solve(
 ) -> Points:
     """Candidates from the shortest equations that leave finitely many; the series tells which are true."""
     equations = [e for experiment in experiments for e in experiment.equations]
-    nonzero = [e for experiment in experiments for e in experiment.nonzero if not e.is_zero()]
+    point = [experiments[0].local.point[n] for n in free]
+    # what vanishes at this generic point of the fibre, as leading coefficients may at special initial values, vanishes
+    # at all of them; what does not, at none
+    nonzero = [e for experiment in experiments for e in experiment.nonzero if value_at(e, point)]
     longest = max(map(len, equations), default=0)
     for most in [*(m for m in STAGES if 2 * m < longest), longest]:
         chosen = [e for e in equations if len(e) <= most]
         limit = budget if most == longest else budget.part(budget.left / 3)
         try:
             limit.spend(20 + len(free) * sum(map(len, chosen)))
-            if not isolated(chosen, [experiments[0].local.point[n] for n in free], prime):
+            if not isolated(chosen, point, prime):
                 raise NotFinite
             return System(free, chosen, nonzero, prime, experiments[0].fixed.values()).solve(rng, limit)
         except (NotFinite, TooLarge):
