@@ -131,6 +131,15 @@ def test_two_experiments_determine_more_than_one():
     assert result.fibre_dimension == 0
 
 
+def test_an_experiment_that_tells_points_apart():
+    """The rank of the first experiment is that of both, its fibre is not."""
+    first = Model.parse("x' = -a^2*x\nx(0) = 1", ["x"])
+    second = Model.parse("x' = -a^2*x\nx(0) = 1\ny = x + a", ["y"])
+    assert analyse(first).alternatives == {"a": 2}
+    assert analyse([first, second]).parameters == {"a": "globally"}
+    assert analyse([first, first.vary(initial={"x": "2"})]).alternatives == {"a": 2}
+
+
 def test_experiments_that_add_nothing():
     model = known("flip-flop absorption").model
     result = analyse([model, model.vary(constants={"D": 200})])
