@@ -12,7 +12,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from itertools import chain, count
+from itertools import chain, count, pairwise
 from math import inf, prod
 from typing import Any
 
@@ -30,8 +30,9 @@ from equifinal.algebra.generators.selection import Generators
 from equifinal.errors import EquifinalError, IdentifiabilityError
 from equifinal.identifiability.advice import Advice, advise
 from equifinal.identifiability.child import Ended, Tell, in_child
-from equifinal.identifiability.freedoms import Freedom, assemble, continuous_freedoms, different, exchanged
+from equifinal.identifiability.freedoms import AnyOrder, Freedom, assemble, continuous_freedoms, different, exchanged
 from equifinal.identifiability.moves import moves_along_fibre, smallest_degree
+from equifinal.identifiability.orders import Classes, any_order, exchange, has_one_value, orbit, symmetric_functions
 from equifinal.identifiability.verdicts import GLOBALLY, LOCALLY, NOT, OUT_OF_TIME, TOO_LARGE, Identifiability
 from equifinal.language.expression import Expression, Name, Number, names, substitute, to_text
 from equifinal.language.model import Model
@@ -107,7 +108,10 @@ class _Analysis:
     def run(self, tell: Tell) -> Identifiability:
         """The answer; what is known on the way is told, in case there is no time for more."""
         self.tell = tell
-        locals_, fibres, generators, certificate = self._trusted()
+        first = self._local(0)
+        if classes := self._any_order(first):
+            return self._in_any_order(first, classes)
+        locals_, fibres, generators, certificate = self._trusted(first)
         return self._answer(locals_, fibres, generators, certificate, thorough=True)
 
     def _answer(
@@ -121,15 +125,7 @@ class _Analysis:
     ) -> Identifiability:
         local = locals_[0]
         status, counts = self._statuses(local, fibres)
-        quantities, meant = {}, dict[str, Expression]()
-        for model in self.models:
-            for name, expression in model.interest.items():
-                numeric = substitute(expression, {c: Number(v) for c, v in model.constants.items()})
-                if meant.setdefault(name, numeric) != numeric:
-                    raise IdentifiabilityError(
-                        f"quantity '{name}' differs between experiments; use a different name in each"
-                    )
-                quantities[name] = self._status(numeric, local, fibres)
+        quantities = {name: self._status(e, local, fibres) for name, e in self._quantities().items()}
         counts |= {name: count for name, (_, count) in quantities.items() if count > 1}
         degree = fibres[0].degree if fibres else 0
         freedoms: Sequence[Freedom] = ()
@@ -159,13 +155,68 @@ class _Analysis:
             certificate=certificate,
         )
 
+    def _quantities(self) -> dict[str, Expression]:
+        meant = dict[str, Expression]()
+        for model in self.models:
+            for name, expression in model.interest.items():
+                numeric = substitute(expression, {c: Number(v) for c, v in model.constants.items()})
+                if meant.setdefault(name, numeric) != numeric:
+                    raise IdentifiabilityError(
+                        f"quantity '{name}' differs between experiments; use a different name in each"
+                    )
+        return meant
+
+    def _any_order(self, locals_: Sequence[LocalAnalysis]) -> Classes:
+        """Shown at both points, so that both would have to be special in the same way."""
+        rng, classes = random.Random(self.seed), None
+        for local in locals_:
+            with suppress(OutOfTime):
+                found = any_order(self.models, local, rng, self.budget.beside(self.work))
+                classes = found if classes in (None, found) else ()
+            if not classes:
+                return ()
+        return classes or ()
+
+    def _in_any_order(self, locals_: Sequence[LocalAnalysis], classes: Classes) -> Identifiability:
+        """The answer where the fibre is the orbit of permutations."""
+        counts = {name: len(blocks) for blocks in classes for block in blocks for name in block}
+        local = locals_[0]
+        others = [exchange(local.point, *pair) for blocks in classes for pair in pairwise(blocks)]
+        certificate = self._certificate(locals_, [], Generators(), move=False)
+        return Identifiability(
+            parameters={name: LOCALLY if name in counts else GLOBALLY for name in self.names},
+            quantities={
+                name: GLOBALLY if has_one_value(e, local, others) else LOCALLY for name, e in self._quantities().items()
+            },
+            alternatives=counts,
+            combinations=(*(Name(n) for n in self.names if n not in counts), *symmetric_functions(classes)),
+            constants={},
+            fibre_dimension=0,
+            fibre_degree=orbit(classes),
+            scope="global",
+            complete=True,
+            freedoms=tuple(AnyOrder(blocks) for blocks in classes),
+            advice=(),
+            error_probability=self._error_probability(locals_, []),
+            seconds=time.monotonic() - self.started,
+            certificate=certificate
+            | {
+                "method": "permutations, and degrees of the coefficients of transforms",
+                "candidates": orbit(classes),
+                "moved_along_fibre": True,  # exchanges were compared
+                "probable": ["exchanges change no output", "degrees of the coefficients of transforms"],
+            },
+        )
+
     # --- stages ---
 
-    def _trusted(self) -> tuple[list[LocalAnalysis], list[FibreSlice], Generators, Mapping[str, Any]]:
+    def _trusted(
+        self, first: list[LocalAnalysis]
+    ) -> tuple[list[LocalAnalysis], list[FibreSlice], Generators, Mapping[str, Any]]:
         """Analyse until moving along the fibre bears it out; longer power series if it does not."""
         least = 0
         for _ in range(4):
-            locals_ = self._local(least)
+            locals_ = self._local(least) if least else first
             self._tell(locals_, [], Generators())
             simple = self._local_generators(locals_) if self.time_limit < inf else None
             if simple:
