@@ -12,7 +12,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from itertools import chain, count, pairwise
+from itertools import chain, count
 from math import inf, prod
 from typing import Any
 
@@ -30,9 +30,9 @@ from equifinal.algebra.generators.selection import Generators
 from equifinal.errors import EquifinalError, IdentifiabilityError
 from equifinal.identifiability.advice import Advice, advise
 from equifinal.identifiability.child import Ended, Tell, in_child
-from equifinal.identifiability.freedoms import AnyOrder, Freedom, assemble, continuous_freedoms, different, exchanged
+from equifinal.identifiability.freedoms import Freedom, assemble, continuous_freedoms, different, exchanged
 from equifinal.identifiability.moves import moves_along_fibre, smallest_degree
-from equifinal.identifiability.orders import Classes, any_order, exchange, has_one_value, orbit, symmetric_functions
+from equifinal.identifiability.orders import Classes, any_order, in_any_order
 from equifinal.identifiability.verdicts import GLOBALLY, LOCALLY, NOT, OUT_OF_TIME, TOO_LARGE, Identifiability
 from equifinal.language.expression import Expression, Name, Number, names, substitute, to_text
 from equifinal.language.model import Model
@@ -110,7 +110,9 @@ class _Analysis:
         self.tell = tell
         first = self._local(0)
         if classes := self._any_order(first):
-            return self._in_any_order(first, classes)
+            none = Generators()
+            known = self._answer(first, [], none, self._certificate(first, [], none, move=False), thorough=False)
+            return in_any_order(known, classes, self.models, first, self._quantities())
         locals_, fibres, generators, certificate = self._trusted(first)
         return self._answer(locals_, fibres, generators, certificate, thorough=True)
 
@@ -177,37 +179,6 @@ class _Analysis:
                 return ()
         return classes or ()
 
-    def _in_any_order(self, locals_: Sequence[LocalAnalysis], classes: Classes) -> Identifiability:
-        """The answer where the fibre is the orbit of permutations."""
-        counts = {name: len(blocks) for blocks in classes for block in blocks for name in block}
-        local = locals_[0]
-        others = [exchange(local.point, *pair) for blocks in classes for pair in pairwise(blocks)]
-        certificate = self._certificate(locals_, [], Generators(), move=False)
-        return Identifiability(
-            parameters={name: LOCALLY if name in counts else GLOBALLY for name in self.names},
-            quantities={
-                name: GLOBALLY if has_one_value(e, local, others) else LOCALLY for name, e in self._quantities().items()
-            },
-            alternatives=counts,
-            combinations=(*(Name(n) for n in self.names if n not in counts), *symmetric_functions(classes)),
-            constants={},
-            fibre_dimension=0,
-            fibre_degree=orbit(classes),
-            scope="global",
-            complete=True,
-            freedoms=tuple(AnyOrder(blocks) for blocks in classes),
-            advice=(),
-            error_probability=self._error_probability(locals_, []),
-            seconds=time.monotonic() - self.started,
-            certificate=certificate
-            | {
-                "method": "permutations, and degrees of the coefficients of transforms",
-                "candidates": orbit(classes),
-                "moved_along_fibre": True,  # exchanges were compared
-                "probable": ["exchanges change no output", "degrees of the coefficients of transforms"],
-            },
-        )
-
     # --- stages ---
 
     def _trusted(
@@ -217,7 +188,6 @@ class _Analysis:
         least = 0
         for _ in range(4):
             locals_ = self._local(least) if least else first
-            self._tell(locals_, [], Generators())
             simple = self._local_generators(locals_) if self.time_limit < inf else None
             if simple:
                 self._tell(locals_, [], simple)
@@ -265,6 +235,7 @@ class _Analysis:
         except TooLarge:
             if not found:
                 raise IdentifiabilityError("the model is too large even for the local analysis") from None
+        self._tell(found, [], Generators())
         return found
 
     def _preference(self) -> list[str]:

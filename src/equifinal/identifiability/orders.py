@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
-from itertools import combinations
+from dataclasses import replace
+from itertools import combinations, pairwise
 from math import factorial, inf, prod
 
 import flint
@@ -27,6 +28,8 @@ from equifinal.algebra.arithmetic.residues import BadPrime
 from equifinal.algebra.arithmetic.series import OutputSeries
 from equifinal.algebra.elimination.ratios import Ratios
 from equifinal.errors import IdentifiabilityError
+from equifinal.identifiability.freedoms import AnyOrder
+from equifinal.identifiability.verdicts import GLOBALLY, LOCALLY, Identifiability
 from equifinal.language.expression import Expression, Name, Power, Product, Sum, children, names, to_text
 from equifinal.language.model import Model
 
@@ -51,6 +54,39 @@ def any_order(models: Sequence[Model], local: LocalAnalysis, rng: random.Random,
         return ()
 
 
+def in_any_order(
+    known: Identifiability,
+    classes: Classes,
+    models: Sequence[Model],
+    locals_: Sequence[LocalAnalysis],
+    quantities: Mapping[str, Expression],
+) -> Identifiability:
+    """What is known locally, completed: the fibre is the orbit of permutations."""
+    counts = {name: len(blocks) for blocks in classes for block in blocks for name in block}
+    others = [exchange(locals_[0].point, *pair) for blocks in classes for pair in pairwise(blocks)]
+    mistaken = prod(_mistake(models, local, classes) for local in locals_)
+    return replace(
+        known,
+        parameters={name: LOCALLY if name in counts else GLOBALLY for name in known.parameters},
+        quantities={n: GLOBALLY if _has_one_value(q, locals_[0], others) else LOCALLY for n, q in quantities.items()},
+        alternatives=counts,
+        combinations=(*(Name(n) for n in known.parameters if n not in counts), *symmetric_functions(classes)),
+        fibre_degree=orbit(classes),
+        scope="global",
+        complete=True,
+        freedoms=tuple(AnyOrder(blocks) for blocks in classes),
+        error_probability=min(1.0, known.error_probability + mistaken),
+        unfinished="",
+        certificate=dict(known.certificate)
+        | {
+            "method": "permutations, and degrees of the coefficients of transforms",
+            "candidates": orbit(classes),
+            "moved_along_fibre": True,  # exchanges were compared
+            "probable": ["exchanges change no output", "degrees of the coefficients of transforms"],
+        },
+    )
+
+
 def orbit(classes: Classes) -> int:
     """How many points permutations make of one."""
     return prod(factorial(len(blocks)) for blocks in classes)
@@ -62,7 +98,14 @@ def exchange(point: Mapping[str, int], first: Block, second: Block) -> dict[str,
     return {name: point[other.get(name, name)] for name in point}
 
 
-def has_one_value(function: Expression, local: LocalAnalysis, others: Sequence[Mapping[str, int]]) -> bool:
+def _mistake(models: Sequence[Model], local: LocalAnalysis, classes: Classes) -> float:
+    """At most so probable is it that one of the degrees was found too small: a leading coefficient that vanishes."""
+    functions = sum(len(model.outputs) * (_orders(model) + 1) for model in models)
+    lines = 2 + sum(len(blocks[0]) for blocks in classes)
+    return functions * lines * max(map(_orders, models)) / local.prime
+
+
+def _has_one_value(function: Expression, local: LocalAnalysis, others: Sequence[Mapping[str, int]]) -> bool:
     """Whether a function is the same at the point and at others."""
     array = np.array([[point[n] for n in local.names] for point in (local.point, *others)], dtype=np.int64)
     try:
