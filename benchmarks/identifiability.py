@@ -53,7 +53,8 @@ def collection() -> list[dict[str, Any]]:
 
 
 def model_of(entry: dict[str, Any]) -> Model:
-    lines = [f"{x}' = {e}" for x, e in entry["states"].items()]
+    lines = [f"{name} = {e}" for name, e in entry.get("definitions", {}).items()]
+    lines += [f"{x}' = {e}" for x, e in entry["states"].items()]
     lines += [f"{y} = {e}" for y, e in entry["outputs"].items() if y != e]
     lines += [f"{x}(0) = {e}" for x, e in entry["ic"].items() if e is not None]
     constants = entry.get("constants", {})
@@ -86,7 +87,7 @@ def judge(entry: dict[str, Any], model: Model, result: Identifiability) -> tuple
 
 def hard_models() -> list[dict[str, Any]]:
     entries = json.loads((Path(__file__).parent / "hard_models.json").read_text())["models"]
-    return [entry | {"family": "hard", "ic": {}} for entry in entries]
+    return [{"ic": {}} | entry | {"family": "hard"} for entry in entries]
 
 
 def cpu_seconds() -> float:
@@ -129,8 +130,9 @@ def main() -> None:
         if wanted and not any(word in entry["name"] for word in wanted):
             continue
         model = model_of(entry)
+        experiments = [model.vary(constants=values) for values in entry.get("experiments", [{}])]
         began = cpu_seconds()
-        result = analyse(model)
+        result = analyse(experiments)
         elapsed = cpu_seconds() - began
         if entry["family"] == "hard":
             done = result.scope == "global" and result.complete

@@ -131,6 +131,15 @@ def test_two_experiments_determine_more_than_one():
     assert result.fibre_dimension == 0
 
 
+def test_an_experiment_that_tells_points_apart():
+    """The rank of the first experiment is that of both, its fibre is not."""
+    first = Model.parse("x' = -a^2*x\nx(0) = 1", ["x"])
+    second = Model.parse("x' = -a^2*x\nx(0) = 1\ny = x + a", ["y"])
+    assert analyse(first).alternatives == {"a": 2}
+    assert analyse([first, second]).parameters == {"a": "globally"}
+    assert analyse([first, first.vary(initial={"x": "2"})]).alternatives == {"a": 2}
+
+
 def test_experiments_that_add_nothing():
     model = known("flip-flop absorption").model
     result = analyse([model, model.vary(constants={"D": 200})])
@@ -367,6 +376,31 @@ def test_parameters_that_enter_late(text, outputs, expected):
     result = analyse(Model.parse(text, outputs))
     assert result.parameters == expected
     assert result.scope == "global"
+
+
+# links between states and outputs that say nothing at time 0, where the states in their leading coefficients are zero
+SILENT = {
+    "HIV from its equilibrium": (
+        "x' = lm - d*x - beta*x*v; y' = beta*x*v - a*y; v' = k*y - u*v; w' = (c*x*y - c*q*y - b)*w; z' = c*q*y*w - h*z;"
+        "x(0) = lm/d; y(0) = 0; w(0) = 1; z(0) = 0",
+        ["w", "z"],
+        "d, a, u, b, h, lm/q, lm*c*q, beta*k*q, beta*v_0",  # x, y, lm and q, or v, may be measured in other units
+    ),
+    "Akt before phosphorylation": (
+        "C' = (k1 - k2 - k9)*C; E' = k9*C + k3*EA - k4*E - bind; EA' = bind - k3*EA; A' = k7*P - bind;"
+        "P' = k3*EA - k7*P - join + k6*PS; PS' = join - k6*PS; S' = k8*Q - join; Q' = k6*PS - k8*Q;"
+        "bind = m*E*A - n*EA; join = p*P*S - o*PS; E(0) = 0; EA(0) = 0; P(0) = 0; PS(0) = 0; Q(0) = 0;"
+        "y1 = a1*(E + EA); y2 = a2*(P + PS); y3 = a3*Q",
+        ["y1", "y2", "y3"],
+        "k3, k4, k6, k7, k8, n, o, k1 - k2 - k9, m/a1, p/a1, a2/a1, a3/a1, m*A_0, m*S_0, m*k9*C_0",
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "outputs", "functions"), SILENT.values(), ids=SILENT)
+def test_links_that_say_nothing_at_the_start(text, outputs, functions):
+    model = Model.parse(text.replace(";", "\n"), outputs)
+    assert_field(analyse(model), model, functions.split(", "))
 
 
 LATE_FOLDER = SHARED / "identifiability" / "late"

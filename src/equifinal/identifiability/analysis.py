@@ -32,6 +32,7 @@ from equifinal.identifiability.advice import Advice, advise
 from equifinal.identifiability.child import Ended, Tell, in_child
 from equifinal.identifiability.freedoms import Freedom, assemble, continuous_freedoms, different, exchanged
 from equifinal.identifiability.moves import moves_along_fibre, smallest_degree
+from equifinal.identifiability.orders import Classes, any_order, in_any_order
 from equifinal.identifiability.verdicts import GLOBALLY, LOCALLY, NOT, OUT_OF_TIME, TOO_LARGE, Identifiability
 from equifinal.language.expression import Expression, Name, Number, names, substitute, to_text
 from equifinal.language.model import Model
@@ -107,7 +108,12 @@ class _Analysis:
     def run(self, tell: Tell) -> Identifiability:
         """The answer; what is known on the way is told, in case there is no time for more."""
         self.tell = tell
-        locals_, fibres, generators, certificate = self._trusted()
+        first = self._local(0)
+        if classes := self._any_order(first):
+            none = Generators()
+            known = self._answer(first, [], none, self._certificate(first, [], none, move=False), thorough=False)
+            return in_any_order(known, classes, self.models, first, self._quantities())
+        locals_, fibres, generators, certificate = self._trusted(first)
         return self._answer(locals_, fibres, generators, certificate, thorough=True)
 
     def _answer(
@@ -121,15 +127,7 @@ class _Analysis:
     ) -> Identifiability:
         local = locals_[0]
         status, counts = self._statuses(local, fibres)
-        quantities, meant = {}, dict[str, Expression]()
-        for model in self.models:
-            for name, expression in model.interest.items():
-                numeric = substitute(expression, {c: Number(v) for c, v in model.constants.items()})
-                if meant.setdefault(name, numeric) != numeric:
-                    raise IdentifiabilityError(
-                        f"quantity '{name}' differs between experiments; use a different name in each"
-                    )
-                quantities[name] = self._status(numeric, local, fibres)
+        quantities = {name: self._status(e, local, fibres) for name, e in self._quantities().items()}
         counts |= {name: count for name, (_, count) in quantities.items() if count > 1}
         degree = fibres[0].degree if fibres else 0
         freedoms: Sequence[Freedom] = ()
@@ -159,14 +157,37 @@ class _Analysis:
             certificate=certificate,
         )
 
+    def _quantities(self) -> dict[str, Expression]:
+        meant = dict[str, Expression]()
+        for model in self.models:
+            for name, expression in model.interest.items():
+                numeric = substitute(expression, {c: Number(v) for c, v in model.constants.items()})
+                if meant.setdefault(name, numeric) != numeric:
+                    raise IdentifiabilityError(
+                        f"quantity '{name}' differs between experiments; use a different name in each"
+                    )
+        return meant
+
+    def _any_order(self, locals_: Sequence[LocalAnalysis]) -> Classes:
+        """Shown at both points, so that both would have to be special in the same way."""
+        rng, classes = random.Random(self.seed), None
+        for local in locals_:
+            with suppress(OutOfTime):
+                found = any_order(self.models, local, rng, self.budget.beside(self.work))
+                classes = found if classes in (None, found) else ()
+            if not classes:
+                return ()
+        return classes or ()
+
     # --- stages ---
 
-    def _trusted(self) -> tuple[list[LocalAnalysis], list[FibreSlice], Generators, Mapping[str, Any]]:
+    def _trusted(
+        self, first: list[LocalAnalysis]
+    ) -> tuple[list[LocalAnalysis], list[FibreSlice], Generators, Mapping[str, Any]]:
         """Analyse until moving along the fibre bears it out; longer power series if it does not."""
         least = 0
         for _ in range(4):
-            locals_ = self._local(least)
-            self._tell(locals_, [], Generators())
+            locals_ = self._local(least) if least else first
             simple = self._local_generators(locals_) if self.time_limit < inf else None
             if simple:
                 self._tell(locals_, [], simple)
@@ -214,6 +235,7 @@ class _Analysis:
         except TooLarge:
             if not found:
                 raise IdentifiabilityError("the model is too large even for the local analysis") from None
+        self._tell(found, [], Generators())
         return found
 
     def _preference(self) -> list[str]:

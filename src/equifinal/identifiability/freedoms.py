@@ -31,8 +31,12 @@ class Freedom:
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> Freedom:
-        fields = {name: tuple(v) if isinstance(v, list) else v for name, v in data.items() if name != "kind"}
+        fields = {name: _tuples(v) for name, v in data.items() if name != "kind"}
         return {freedom.kind: freedom for freedom in Freedom.__subclasses__()}[data["kind"]](**fields)
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(map(_tuples, value)) if isinstance(value, list | tuple) else value
 
 
 @dataclass(frozen=True)
@@ -72,6 +76,14 @@ class Exchange(Freedom):
     kind = "exchange"
     pair: tuple[str, str]
     adjusting: tuple[str, ...] | None = ()
+
+
+@dataclass(frozen=True)
+class AnyOrder(Freedom):
+    """Blocks of parameters that may stand in any order, each one as a whole."""
+
+    kind = "any order"
+    blocks: tuple[tuple[str, ...], ...]
 
 
 @dataclass(frozen=True)

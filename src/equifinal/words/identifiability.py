@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from equifinal.identifiability.advice import Advice
-from equifinal.identifiability.freedoms import Exchange, Freedom, JointMotion, Scaling, SeveralValues, Shift
+from equifinal.identifiability.freedoms import AnyOrder, Exchange, Freedom, JointMotion, Scaling, SeveralValues, Shift
 from equifinal.identifiability.verdicts import GLOBALLY
 from equifinal.language.expression import number_text, to_text
 
@@ -46,6 +46,9 @@ def _freedom(freedom: Freedom, further: str) -> str:
             if adjusting:
                 others = f"if {listed(adjusting)} {'change' if len(adjusting) > 1 else 'changes'} accordingly"
             return f"{first} and {second} may be exchanged{f', {others}' if others else ''}: {UNSEEN}"
+        case AnyOrder(blocks):
+            shown = [block[0] if len(block) == 1 else f"({', '.join(block)})" for block in blocks]
+            return f"{listed(shown)} may be exchanged in any order: {UNSEEN}"
         case SeveralValues(names, points):
             have = "has several values that give" if len(names) == 1 else "have several values each that give"
             counted = f" ({points} parameter sets, counted over the complex numbers)" if points > 1 else ""

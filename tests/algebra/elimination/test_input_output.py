@@ -77,6 +77,19 @@ def test_taylor_coefficients_hold_at_the_point(name: str) -> None:
     assert all(value_at(d, point) for d in denominators)
 
 
+def test_long_coefficients_do_not_end_short_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    """x is a quadratic polynomial of its start at order 1 already, z begins with d*x(0)*t^3/6."""
+    monkeypatch.setattr("equifinal.algebra.elimination.taylor.MOST_TERMS", 2)
+    text = "x' = a + b*x + c*x^2\nz' = w*x\nw' = v\nv' = d\nz(0) = 0\nw(0) = 0\nv(0) = 0"
+    model = Model.parse(text, ["x", "z"])
+    work = Experiment(model, local_of(model), 0, list(model.parameters), {}, random.Random(1))
+    target = work.target(5, plenty())
+    equations, _ = taylor_equations(work.model, work.free, {}, work.signals, target, work.into, plenty())
+    point = [work.local.point[n] for n in work.free]
+    assert not [e for e in equations if value_at(e, point)]
+    assert sorted(map(len, equations)) == [2, 2]
+
+
 def test_si_has_the_equation_of_the_paper() -> None:
     """y' = (b N - g) y - (b/r) y^2: three monomials, of which one relation is left."""
     work = experiment("SI")

@@ -159,6 +159,20 @@ def _at_point(
         order *= 2
 
 
+def enough_experiments(models: Sequence[Model], local: LocalAnalysis, budget: Budget) -> int:
+    """How many experiments, in their order, have the same rank as all of them: fibres of the same dimension."""
+    array = np.array([[local.point[name] for name in local.names]], dtype=np.int64).reshape(1, len(local.names))
+    rows = np.zeros((0, len(local.names)), dtype=np.int64)
+    for count, (model, signals) in enumerate(zip(models[:-1], local.inputs, strict=False), 1):
+        run = OutputSeries(model, local.names, array, signals, local.prime)
+        run.extend(local.order, budget)
+        rows = np.concatenate([rows, run.output_jacobian()[0]])
+        budget.spend(200 + matrix_steps(*rows.shape))
+        if flint.nmod_mat(*rows.shape, [int(v) for v in rows.ravel()], local.prime).rank() == local.rank:
+            return count
+    return len(models)
+
+
 def _extend(
     runs: Sequence[OutputSeries], inputs: Any, order: int, prime: int, rng: random.Random, budget: Budget
 ) -> None:

@@ -21,7 +21,7 @@ import flint
 import numpy as np
 
 from equifinal.algebra.arithmetic.budget import SECOND, Budget, TooLarge
-from equifinal.algebra.arithmetic.local_rank import LocalAnalysis, lengthen, random_point
+from equifinal.algebra.arithmetic.local_rank import LocalAnalysis, enough_experiments, lengthen, random_point
 from equifinal.algebra.arithmetic.polynomials import Polynomial, coefficients_in, mapped, ring, value_at
 from equifinal.algebra.arithmetic.series import OutputSeries
 from equifinal.algebra.elimination.conjugates import agreeing
@@ -34,7 +34,7 @@ from equifinal.algebra.elimination.taylor import taylor_equations
 from equifinal.language.expression import Name
 from equifinal.language.model import Model
 
-STAGES = (60, 250, 1000)  # terms of the equations used first
+STAGES = (10, 60, 250, 1000)  # terms of the equations used first
 FEW_SAMPLES = 40
 MAX_SAMPLES = 4000
 MAX_MONOMIALS = 1200  # of an input-output equation: so many orders of the series are needed to use all of it
@@ -167,6 +167,16 @@ class Experiment:
             thorough=samples > FEW_SAMPLES,
         )
 
+    def expand(self, whole: Budget) -> list[Polynomial]:
+        """Equations from the first Taylor coefficients of the outputs, as many as are short."""
+        budget = whole.part(min(10 * SECOND, whole.left / 2))
+        target = self.target(self.local.order, budget)
+        found, denominators = taylor_equations(
+            self.model, self.free, self.fixed, self.signals, target, self.into, budget
+        )
+        self.nonzero += denominators
+        return found
+
     def target(self, orders: int, budget: Budget) -> np.ndarray:
         return output_series(self.model, self.local, self.signals, orders, self.rng, budget)
 
@@ -190,12 +200,33 @@ def slice_fibre(
     """
     fixed = {name: local.point[name] for name in fixed_names}
     began = budget.spent
+    enough = len(eliminations) if eliminations else enough_experiments(models, local, budget)
     try:
-        fibre = _by_elimination(models, local, fixed, rng, budget.part(0.85 * budget.left), eliminations)
+        few = budget.part(budget.left / 2) if enough < len(models) else budget
+        fibre = _slice(models[:enough], local, fixed, rng, few, eliminations)
     except (NotFinite, TooLarge):
-        fibre = _by_taylor_coefficients(models, local, fixed, rng, budget)
+        if enough == len(models):
+            raise
+        fibre = _slice(models, local, fixed, rng, budget, None)
+    else:
+        later = [Experiment(m, local, i, fibre.free, fixed, rng) for i, m in enumerate(models) if i >= enough]
+        fibre.points = _agreeing(later, local, fibre.free, fixed, fibre.points, budget)
     fibre.steps = budget.spent - began
     return fibre
+
+
+def _slice(
+    models: Sequence[Model],
+    local: LocalAnalysis,
+    fixed: dict[str, int],
+    rng: random.Random,
+    budget: Budget,
+    eliminations: list[Elimination] | None,
+) -> FibreSlice:
+    try:
+        return _by_elimination(models, local, fixed, rng, budget.part(0.85 * budget.left), eliminations)
+    except (NotFinite, TooLarge):
+        return _by_taylor_coefficients(models, local, fixed, rng, budget)
 
 
 def _by_taylor_coefficients(
@@ -208,19 +239,7 @@ def _by_taylor_coefficients(
     """Candidates from the first Taylor coefficients themselves."""
     free = [name for name in local.names if name not in fixed]
     experiments = [Experiment(model, local, i, free, fixed, rng) for i, model in enumerate(models)]
-    limit = budget.part(min(10 * SECOND, budget.left / 2))
-    found: list[Polynomial] = []
-    for experiment in experiments:
-        equations, experiment.nonzero = taylor_equations(
-            experiment.model,
-            free,
-            fixed,
-            experiment.signals,
-            experiment.target(local.order, limit),
-            experiment.into,
-            limit,
-        )
-        found += equations
+    found = [equation for experiment in experiments for equation in experiment.expand(budget)]
     found.sort(key=len)
     budget.spend(20 + len(free) * len(found) * sum(map(len, found)))
     point = [local.point[n] for n in free]
@@ -232,7 +251,7 @@ def _by_taylor_coefficients(
         try:
             system = System(free, found[:count], nonzero, local.prime, fixed.values())
             candidates = system.solve(rng, budget.part(budget.left / 2))
-            return confirmed(models, experiments, local, free, fixed, candidates, "Taylor coefficients", budget)
+            return confirmed(experiments, local, free, fixed, candidates, "Taylor coefficients", budget)
         except (TooLarge, NotFinite):
             continue
     raise TooLarge
@@ -258,7 +277,13 @@ def _by_elimination(
         for experiment, elimination in zip(experiments, eliminations, strict=True):
             experiment.collect(elimination, budget)
         if all(elimination.complete for elimination in eliminations):
-            candidates = _solve(experiments, free, local.prime, rng, budget)
+            try:
+                candidates = _solve(experiments, free, local.prime, rng, budget)
+            except NotFinite:  # links may say nothing at time 0
+                method = "input-output equations and Taylor coefficients"
+                for experiment in experiments:
+                    experiment.equations += experiment.expand(budget)
+                candidates = _solve(experiments, free, local.prime, rng, budget)
             break
         method = "interpolated input-output equations"
         relations = [substituted(r, names, known, experiments[0].into, free, budget) for r, names in kept]
@@ -283,7 +308,7 @@ def _by_elimination(
     coordinates = dict(zip(free, candidates.coordinates, strict=True))
     coordinates |= {name: flint.nmod_poly([value], local.prime) for name, value in known.items()}
     candidates = Points(local.prime, candidates.modulus, tuple(coordinates[name] for name in everything))
-    fibre = confirmed(models, experiments, local, everything, fixed, candidates, method, budget)
+    fibre = confirmed(experiments, local, everything, fixed, candidates, method, budget)
     if not known and all(elimination.complete for elimination in eliminations):
         fibre.eliminations = eliminations
     return fibre
@@ -312,14 +337,17 @@ def _solve(
 ) -> Points:
     """Candidates from the shortest equations that leave finitely many; the series tells which are true."""
     equations = [e for experiment in experiments for e in experiment.equations]
-    nonzero = [e for experiment in experiments for e in experiment.nonzero if not e.is_zero()]
+    point = [experiments[0].local.point[n] for n in free]
+    # what vanishes at this generic point of the fibre, as leading coefficients may at special initial values, vanishes
+    # at all of them; what does not, at none
+    nonzero = [e for experiment in experiments for e in experiment.nonzero if value_at(e, point)]
     longest = max(map(len, equations), default=0)
     for most in [*(m for m in STAGES if 2 * m < longest), longest]:
         chosen = [e for e in equations if len(e) <= most]
         limit = budget if most == longest else budget.part(budget.left / 3)
         try:
             limit.spend(20 + len(free) * sum(map(len, chosen)))
-            if not isolated(chosen, [experiments[0].local.point[n] for n in free], prime):
+            if not isolated(chosen, point, prime):
                 raise NotFinite
             return System(free, chosen, nonzero, prime, experiments[0].fixed.values()).solve(rng, limit)
         except (NotFinite, TooLarge):
@@ -329,7 +357,6 @@ def _solve(
 
 
 def confirmed(
-    models: Sequence[Model],
     experiments: Sequence[Experiment],
     local: LocalAnalysis,
     free: Sequence[str],
@@ -338,17 +365,28 @@ def confirmed(
     method: str,
     budget: Budget,
 ) -> FibreSlice:
+    points = _agreeing(experiments, local, free, fixed, candidates, budget)
+    return FibreSlice(local, tuple(free), fixed, points, candidates.count, method)
+
+
+def _agreeing(
+    experiments: Sequence[Experiment],
+    local: LocalAnalysis,
+    free: Sequence[str],
+    fixed: Any,
+    points: Points,
+    budget: Budget,
+) -> Points:
     """Keep the candidates whose outputs agree: at least four times as far as the rank needed, and twice as far as that
     where several do.
     """
-    points = candidates
     orders = max(4 * local.order, local.least)
     for far in (orders, 2 * orders):
-        for model, experiment in zip(models, experiments, strict=True):
+        for experiment in experiments:
             if points.count > 1:
                 target = experiment.target(far, budget)
-                points = agreeing(points, free, fixed, model, experiment.signals, target, budget)
-    return FibreSlice(local, tuple(free), fixed, points, candidates.count, method)
+                points = agreeing(points, free, fixed, experiment.model, experiment.signals, target, budget)
+    return points
 
 
 __all__ = ["Experiment", "FibreSlice", "slice_fibre"]

@@ -1,0 +1,98 @@
+"""Rates that may stand in any order, beside the listing of all points, which is another way to the same answer."""
+
+from __future__ import annotations
+
+from math import factorial
+from random import Random
+
+import pytest
+
+from equifinal.algebra.arithmetic.budget import SECOND, Budget
+from equifinal.algebra.arithmetic.local_rank import analyse_locally
+from equifinal.algebra.generators.expressing import same_field
+from equifinal.identifiability.analysis import analyse
+from equifinal.identifiability.freedoms import AnyOrder, Freedom
+from equifinal.identifiability.orders import any_order
+from equifinal.identifiability.verdicts import Identifiability
+from equifinal.language.model import Model
+from equifinal.words.identifiability import freedom_sentences
+
+
+def chain(n: int, rate: str = "k{}", **options: object) -> Model:
+    """A dose goes through n compartments, the last of which is observed."""
+    lines = [f"x1' = -{rate.format(1)}*x1\nx1(0) = 1"]
+    for i in range(2, n + 1):
+        lines.append(f"x{i}' = {rate.format(i - 1)}*x{i - 1} - {rate.format(i)}*x{i}\nx{i}(0) = 0")
+    return Model.parse("\n".join(lines), [f"x{n}"], **options)
+
+
+def mammillary(n: int) -> Model:
+    """A compartment with a dose, observed, beside n - 1 others that exchange with it alone."""
+    others = range(2, n + 1)
+    lines = ["x1' = -e*x1 " + " ".join(f"- a{i}*x1 + b{i}*x{i}" for i in others), "x1(0) = 1"]
+    lines += [f"x{i}' = a{i}*x1 - b{i}*x{i}\nx{i}(0) = 0" for i in others]
+    return Model.parse("\n".join(lines), ["x1"])
+
+
+def cycle(n: int) -> Model:
+    """A dose goes round through n compartments; the first one, with an outlet, is observed."""
+    lines = [f"x1' = k{n}*x{n} - k1*x1 - e*x1\nx1(0) = 1"]
+    lines += [f"x{i}' = k{i - 1}*x{i - 1} - k{i}*x{i}\nx{i}(0) = 0" for i in range(2, n + 1)]
+    return Model.parse("\n".join(lines), ["x1"])
+
+
+@pytest.mark.parametrize("model", [chain(4), chain(5), mammillary(4), cycle(4)])
+def test_the_answer_is_that_of_listing_all_points(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+    listed = analyse(model)
+    monkeypatch.setattr("equifinal.identifiability.orders.FEW", 1)
+    found = analyse(model)
+    assert listed.certificate["method"] != found.certificate["method"]
+    for answer in ("parameters", "alternatives", "fibre_degree", "fibre_dimension", "scope", "complete"):
+        assert getattr(found, answer) == getattr(listed, answer)
+    assert same_field(found.combinations, listed.combinations, model.parameters, Budget(30 * SECOND)) == ([], [])
+
+
+@pytest.mark.parametrize("n", [6, 20])
+@pytest.mark.parametrize("kind", [chain, mammillary, cycle])
+def test_rates_in_any_order(kind, n: int) -> None:
+    model = kind(n)
+    result = analyse(model)
+    assert (result.scope, result.complete, result.fibre_degree) == ("global", True, factorial(n - 1))
+    fixed = {chain: {f"k{n}"}, mammillary: {"e"}, cycle: {"k1", "e"}}[kind]
+    assert {name for name, word in result.parameters.items() if word == "globally"} == fixed
+    assert set(result.parameters.values()) == {"globally", "locally"}
+    assert result.alternatives == dict.fromkeys(set(model.parameters) - fixed, n - 1)
+    assert len(result.combinations) == len(model.parameters)
+    assert Identifiability.from_json(result.to_json()) == result
+
+
+def test_quantities_that_permutations_change() -> None:
+    names = [f"k{i}" for i in range(1, 7)]
+    wanted = {"all": "*".join(names), "some": "k1*k2", "last": "k7^2", "times": " + ".join(f"1/{k}" for k in names)}
+    result = analyse(chain(7, quantities=wanted))
+    assert result.quantities == {"all": "globally", "some": "locally", "last": "globally", "times": "globally"}
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        chain(6, "k{}^2"),  # signs may change as well
+        chain(6, "(k{0} + 1/k{0})"),  # so may k into 1/k
+        Model.parse(chain(6).to_text() + "\nz' = -b^2*z\nz(0) = 1", ["x6", "z"]),
+        Model.parse(chain(6).to_text() + "\ny = x6^2", ["y"]),  # not linear
+    ],
+)
+def test_more_points_than_permutations(model: Model) -> None:
+    rng, budget = Random(1), Budget(30 * SECOND)
+    local = analyse_locally([model], model.parameters, rng, budget)
+    assert any_order([chain(6)], analyse_locally([chain(6)], chain(6).parameters, rng, budget), rng, budget)
+    assert any_order([model], local, rng, budget) == ()
+
+
+def test_words() -> None:
+    single, double = AnyOrder((("a",), ("b",), ("c",))), AnyOrder((("a", "b"), ("c", "d")))
+    assert freedom_sentences([single, double]) == [
+        "a, b and c may be exchanged in any order: nothing observable changes",
+        "(a, b) and (c, d) may be exchanged in any order: nothing observable changes",
+    ]
+    assert Freedom.from_json(double.to_json()) == double
