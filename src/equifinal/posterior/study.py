@@ -18,6 +18,8 @@ from equifinal.problem.problem import Problem
 
 EFFORT = 1.0  # of the analysis: before a fit one does not want to wait long
 
+MOST_POINTS = 24  # on a fibre that samplers can use
+
 
 class Study:
     """What `sample`, `fit`, `compare` and `calibrate` hand on to each other.
@@ -79,8 +81,16 @@ class Study:
 
     @cached_property
     def fibre(self) -> Fibre:
-        """The fibre of the likelihood; raises `IdentifiabilityError` where it is not known."""
-        return self._given or fibre_of(self.problem, analysis=self.analysis)
+        """The fibre of the likelihood; raises `IdentifiabilityError` where it is not known, or of no use."""
+        if self._given:
+            return self._given
+        points = self.analysis.fibre_degree
+        if points > MOST_POINTS:
+            raise IdentifiabilityError(
+                f"{points} sets of parameters have the same identifiable combinations, too many to find all of them "
+                "again and again"
+            )
+        return fibre_of(self.problem, analysis=self.analysis)
 
     @cached_property
     def coarsest_fibre(self) -> tuple[Fibre, str]:
