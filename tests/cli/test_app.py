@@ -221,6 +221,7 @@ def interrupted(work, state, rngs, iteration, count):
     return advance(work, state, rngs, iteration, count)
 
 running.advance, running.SEGMENT_SECONDS = interrupted, 1e-3
+signal.signal(signal.SIGINT, signal.default_int_handler)  # shells start what runs in the background without
 main()
 """
 

@@ -11,8 +11,12 @@ from tests.support.charts import check_chart, check_outputs, fibre_of
 from tests.support.collection import ENTRIES, analysed_entry, model_of, needs_collection
 from tests.support.zoo import ZOO, known
 
-# a minute of algebra together, so they count as slow
-LONG = {"sijl_idfuncs_19", "sijl_bench_CGV1990", "sijl_bench_Pivastatin", "sijl_bench_SEAIJRC_Covid_model"}
+# two minutes of algebra together, so they count as slow
+LONG = {
+    *(f"sijl_idfuncs_{n}" for n in (15, 19, 30, 48, 49)),
+    *("sijl_bench_Akt_pathway", "sijl_bench_CGV1990", "sijl_bench_HIV2_io", "sijl_bench_Pivastatin"),
+    *("sijl_bench_SEAIJRC_Covid_model", "sijl_bench_SEIR_1_io", "sijl_bench_SEIR_36_ref"),
+}
 HAND_MADE = [entry for entry in ZOO if len(entry.functions) < len(entry.model.parameters) or entry.degree > 1]
 
 

@@ -221,7 +221,7 @@ def test_no_advice_where_none_is_needed():
 # ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("entry", ZOO[::2][:20], ids=lambda e: e.name)
+@pytest.mark.parametrize("entry", [e for e in ZOO[:40:2] if len(e.model.parameters) < 10], ids=lambda e: e.name)
 def test_verdicts_do_not_depend_on_the_seed(entry):
     model = entry.model
     results = [analyse(model, seed=seed) for seed in range(12 if len(model.parameters) < 6 else 4)]
