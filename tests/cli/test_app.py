@@ -229,7 +229,8 @@ main()
 def test_ctrl_c_saves_what_was_drawn_and_the_same_command_goes_on(
     problem: Path, tmp_path: Path, command: Callable[..., Done]
 ) -> None:
-    arguments = ["fit", str(problem), "--chains", "2", "--warmup", "500", "--draws", "5000", "--out", "out"]
+    settings = ["--chains", "2", "--warmup", "500", "--draws", "5000", "--no-report"]
+    arguments = ["fit", str(problem), *settings, "--out", "out"]
     stopped = subprocess.run(
         [sys.executable, "-c", INTERRUPTED, *arguments], cwd=tmp_path, capture_output=True, text=True, timeout=HANGING
     )
