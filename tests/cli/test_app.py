@@ -376,6 +376,7 @@ def test_mistakes_under_sampling_are_found_by_check(tmp_path: Path, command: Cal
     assert command("check", "p.toml").returncode == 2
 
 
+@pytest.mark.slow
 def test_two_fits_at_once_do_not_share_a_folder(problem: Path, tmp_path: Path) -> None:
     arguments = [*COMMAND, "fit", str(problem), *QUICK, "--quiet", "--json"]
     both = [subprocess.Popen(arguments, cwd=tmp_path, stdout=subprocess.PIPE, text=True) for _ in range(2)]
