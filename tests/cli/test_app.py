@@ -78,8 +78,8 @@ def test_help_imports_nothing_heavy() -> None:
     assert done.stdout.strip() == "[]"
 
 
-def test_fit_writes_results_that_arviz_opens(problem: Path, tmp_path: Path) -> None:
-    done = equifinal("fit", str(problem), *QUICK, cwd=tmp_path)
+def test_fit_writes_results_that_arviz_opens(problem: Path, tmp_path: Path, command: Callable[..., Done]) -> None:
+    done = command("fit", str(problem), *QUICK)
     assert done.returncode == 0, done.stderr
     for word in (
         "What can be known",
@@ -190,9 +190,9 @@ def test_fit_json(problem: Path, tmp_path: Path, command: Callable[..., Done]) -
     assert any("Only 2 chains" in line for line in found["warnings"])
 
 
-def test_processes_give_the_same_draws(problem: Path, tmp_path: Path) -> None:
-    one = equifinal("fit", str(problem), *QUICK, "--out", "one", "--quiet", cwd=tmp_path)
-    two = equifinal("fit", str(problem), *QUICK, "--out", "two", "--quiet", "--processes", "2", cwd=tmp_path)
+def test_processes_give_the_same_draws(problem: Path, tmp_path: Path, command: Callable[..., Done]) -> None:
+    one = command("fit", str(problem), *QUICK, "--out", "one", "--quiet")
+    two = command("fit", str(problem), *QUICK, "--out", "two", "--quiet", "--processes", "2")
     assert one.returncode == two.returncode == 0, two.stderr
     a, b = (arviz.from_netcdf(tmp_path / name / "results.nc").posterior for name in ("one", "two"))
     np.testing.assert_array_equal(a["k"], b["k"])
@@ -221,6 +221,7 @@ def interrupted(work, state, rngs, iteration, count):
     return advance(work, state, rngs, iteration, count)
 
 running.advance, running.SEGMENT_SECONDS = interrupted, 1e-3
+signal.signal(signal.SIGINT, signal.default_int_handler)  # shells start what runs in the background without
 main()
 """
 
@@ -228,7 +229,8 @@ main()
 def test_ctrl_c_saves_what_was_drawn_and_the_same_command_goes_on(
     problem: Path, tmp_path: Path, command: Callable[..., Done]
 ) -> None:
-    arguments = ["fit", str(problem), "--chains", "2", "--warmup", "500", "--draws", "5000", "--out", "out"]
+    settings = ["--chains", "2", "--warmup", "500", "--draws", "5000", "--no-report"]
+    arguments = ["fit", str(problem), *settings, "--out", "out"]
     stopped = subprocess.run(
         [sys.executable, "-c", INTERRUPTED, *arguments], cwd=tmp_path, capture_output=True, text=True, timeout=HANGING
     )
@@ -374,6 +376,7 @@ def test_mistakes_under_sampling_are_found_by_check(tmp_path: Path, command: Cal
     assert command("check", "p.toml").returncode == 2
 
 
+@pytest.mark.slow
 def test_two_fits_at_once_do_not_share_a_folder(problem: Path, tmp_path: Path) -> None:
     arguments = [*COMMAND, "fit", str(problem), *QUICK, "--quiet", "--json"]
     both = [subprocess.Popen(arguments, cwd=tmp_path, stdout=subprocess.PIPE, text=True) for _ in range(2)]
@@ -486,7 +489,7 @@ def test_calibrate_refuses(problem: Path, command: Callable[..., Done], argument
     assert "Traceback" not in done.stderr
 
 
-def test_calibrate_survives_a_kill(problem: Path, tmp_path: Path) -> None:
+def test_calibrate_survives_a_kill(problem: Path, tmp_path: Path, command: Callable[..., Done]) -> None:
     arguments = ["calibrate", str(problem), *CALIBRATE[2:], "--replicates", "400", "--quiet"]
     record = tmp_path / "decay-calibration" / "replicates.jsonl"
     process = subprocess.Popen([*COMMAND, *arguments], cwd=tmp_path, stdout=subprocess.DEVNULL)
@@ -497,7 +500,7 @@ def test_calibrate_survives_a_kill(problem: Path, tmp_path: Path) -> None:
     done = record.read_bytes().count(b"\n") - 1
     assert 2 <= done < 400
     arguments[arguments.index("400")] = str(done + 2)
-    again = equifinal(*arguments, cwd=tmp_path)
+    again = command(*arguments)
     assert again.returncode == 0, again.stderr
     numbers = [json.loads(line)["number"] for line in record.read_text().splitlines()[1:]]
     assert numbers == list(range(done + 2))

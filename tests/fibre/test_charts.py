@@ -11,8 +11,15 @@ from tests.support.charts import check_chart, check_outputs, fibre_of
 from tests.support.collection import ENTRIES, analysed_entry, model_of, needs_collection
 from tests.support.zoo import ZOO, known
 
-# a minute of algebra together, so they count as slow
-LONG = {"sijl_idfuncs_19", "sijl_bench_CGV1990", "sijl_bench_Pivastatin", "sijl_bench_SEAIJRC_Covid_model"}
+# two minutes of algebra together, so they count as slow
+LONG_BENCH = """
+    Akt_pathway CGV1990 Fujita HIV2_io KD1999 Pivastatin SEAIJRC_Covid_model SEIR_34 SEIR_36_ref SEIR_1_io SLIQR
+    Treatment_io
+"""
+LONG = {
+    *(f"sijl_idfuncs_{n}" for n in (15, 19, 30, 48, 49)),
+    *(f"sijl_bench_{n}" for n in LONG_BENCH.split()),
+}
 HAND_MADE = [entry for entry in ZOO if len(entry.functions) < len(entry.model.parameters) or entry.degree > 1]
 
 

@@ -19,6 +19,7 @@ from equifinal.identifiability.analysis import analyse
 from equifinal.problem.prior import Prior
 from tests.support.charts import fibre_of
 from tests.support.collection import ENTRIES, analysed_entry, needs_collection
+from tests.support.marks import slow_but
 from tests.support.zoo import known
 
 ANY = [
@@ -149,11 +150,11 @@ def test_zoo(name, priors):
 
 
 # rational ones with many unknowns or long steps, and one with polynomials of higher degree
-SHARED_NAMES = ("sijl_idfuncs_42", "sijl_bench_PK1", "sijl_bench_Fujita", "sijl_bench_cLV1_(2o)", "sijl_bench_SLIQR")
+SHARED_NAMES = ("sijl_idfuncs_42", "sijl_bench_PK1", "sijl_bench_cLV1_(2o)", "sijl_bench_Fujita", "sijl_bench_SLIQR")
 
 
 @needs_collection
-@pytest.mark.parametrize("name", SHARED_NAMES)
+@pytest.mark.parametrize("name", slow_but(*SHARED_NAMES[:3], of=SHARED_NAMES))
 def test_shared_models(name):
     entry = next(e for e in ENTRIES if e["name"] == name)
     check(fibre_of(analysed_entry(entry)))

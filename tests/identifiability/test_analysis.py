@@ -30,6 +30,7 @@ from equifinal.language.model import Model
 from equifinal.language.parser import parse_expression
 from equifinal.words.identifiability import advice_sentence, freedom_sentences, identifiability_text
 from tests.support.collection import ENTRIES, analysed_entry, judge, model_of, needs_collection
+from tests.support.marks import slow_but
 from tests.support.shared_folder import SHARED
 from tests.support.zoo import HIV, ZOO, known
 
@@ -230,7 +231,7 @@ def test_no_advice_where_none_is_needed():
 # ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("entry", ZOO[::2][:20], ids=lambda e: e.name)
+@pytest.mark.parametrize("entry", slow_but(*ZOO[:40:4], of=ZOO[:40:2]), ids=lambda e: e.name)
 def test_verdicts_do_not_depend_on_the_seed(entry):
     model = entry.model
     results = [analyse(model, seed=seed) for seed in range(12 if len(model.parameters) < 6 else 4)]

@@ -147,6 +147,17 @@ def test_a_tampered_integrator_is_made_again(directory, entry):
     assert cache.read(name) is not None
 
 
+def test_without_a_cache_it_is_compiled(tmp_path, entry, monkeypatch):
+    (tmp_path / "file").write_text("not a directory")
+    monkeypatch.setenv("EQUIFINAL_CACHE_DIR", str(tmp_path / "file"))
+    compiled = []
+    monkeypatch.setattr(integrator, "_compile", lambda: compiled.append(entry[1]) or entry[1])
+    (address,) = integrator._code().addresses.values()
+    assert address != 0
+    assert len(compiled) == 1
+
+
+@pytest.mark.slow
 def test_an_unusable_cache_costs_time_only(tmp_path, entry):
     blocked = tmp_path / "file"
     blocked.write_text("not a directory")

@@ -26,6 +26,7 @@ from equifinal.samplers.protocol import NoPlan, Sampler
 from equifinal.samplers.running import run as running
 from equifinal.samplers.running.run import Draws, run
 from equifinal.samplers.settings import RunSettings
+from tests.support.marks import slow_but
 
 # only the product of rate and share is identifiable; two parameters, so that the posterior can be had by quadrature
 TEXT = """
@@ -192,7 +193,8 @@ def marginals() -> dict[str, tuple[np.ndarray, np.ndarray]]:
     return {"rate": (rate, density.sum(axis=1).cumsum()), "share": (share, density.sum(axis=0).cumsum())}
 
 
-@samplers
+# the longest of them has its own tests of exactness
+@pytest.mark.parametrize("name", slow_but(*{*BUILT_IN, EXAMPLE} - {"pseudo-marginal"}, of=[*BUILT_IN, EXAMPLE]))
 def test_the_posterior_is_exact(name: str) -> None:
     """Nine quantiles of two parameters against quadrature, |z| < 5: about one false alarm in 100,000 runs."""
     made = draws(name, settings={"chains": 4, "warmup": 2000, "draws": 8000, "seed": 1})

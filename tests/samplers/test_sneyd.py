@@ -17,6 +17,7 @@ from equifinal.fibre.of_problem import fibre_of
 from equifinal.identifiability.constancy import require_constant_output
 from equifinal.posterior.posterior import Posterior
 from equifinal.problem.problem import SolverSettings
+from tests.support.marks import slow_but
 from tests.support.sneyd import COMBINATIONS, nominal, sneyd_problem, table
 
 pytestmark = pytest.mark.usefixtures("petab")
@@ -117,7 +118,7 @@ def test_fibre() -> None:
     assert (fibre().chart.kind, fibre().chart.degree) == ("rational", 1)
 
 
-@pytest.mark.parametrize("left_out", range(6))
+@pytest.mark.parametrize("left_out", slow_but(0, 4, of=range(6)))
 def test_every_combination_is_needed(left_out: int) -> None:
     models = [e.model for e in sneyd_problem().experiments]
     fewer = [c for i, c in enumerate(COMBINATIONS) if i != left_out]

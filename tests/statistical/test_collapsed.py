@@ -34,10 +34,13 @@ from equifinal.studies.paper.si_reference import si_data, si_interval, si_laplac
 from equifinal.studies.sample import sample
 from tests.support.agreement import agree_with_importance_sampling, agree_with_quadrature
 from tests.support.exact import Known, case
+from tests.support.marks import slow_but
 from tests.support.problems import si
 from tests.support.starts import integrated, moments_of, stationary
 
 LEVEL = 1e-8
+FIXTURES = ("product", "circle", "sum and product", "labelled", "product of three", "si")
+NOISE_POINTS = {"product of four": 1, "two scales": 4, "sum, product and noise": 4, "labelled with noise": 1}
 
 
 def p_values(
@@ -140,25 +143,22 @@ def off_the_mark(known: Known, fibre: Fibre, theta: np.ndarray, number: int) -> 
     return NoiseIntegral(known, names, u.mean(axis=0) + 0.3 * spread, 0.8 * spread, number)
 
 
-@pytest.mark.parametrize("points", ["iid", "lattice"])
-@pytest.mark.parametrize("name", ["product", "circle", "sum and product", "labelled", "product of three", "si"])
+@pytest.mark.parametrize("points", slow_but("lattice", of=["iid", "lattice"]))
+@pytest.mark.parametrize("name", slow_but("sum and product", "labelled", "si", of=FIXTURES))
 def test_the_sampler_is_exact(name: str, points: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert min(p_values(name, monkeypatch, aux=2, points=points)) > LEVEL
 
 
-@pytest.mark.parametrize("name", ["circle", "sum and product", "product of three"])
+@pytest.mark.parametrize("name", slow_but("product of three", of=["circle", "sum and product", "product of three"]))
 def test_steps_are_exact(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert min(p_values(name, monkeypatch, aux=2, lanes=3)) > LEVEL
 
 
-@pytest.mark.parametrize(
-    ("name", "noise_points"),
-    [("product of four", 1), ("two scales", 4), ("sum, product and noise", 4), ("labelled with noise", 1)],
-)
-def test_integrating_noise_parameters_is_exact(name: str, noise_points: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("name", slow_but("two scales", "sum, product and noise", of=NOISE_POINTS))
+def test_integrating_noise_parameters_is_exact(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     n = 5000 if name == "sum, product and noise" else 10_000  # roots take time
     for lanes in (1, 3):
-        assert min(p_values(name, monkeypatch, n=n, aux=2, noise_points=noise_points, lanes=lanes)) > LEVEL
+        assert min(p_values(name, monkeypatch, n=n, aux=2, noise_points=NOISE_POINTS[name], lanes=lanes)) > LEVEL
 
 
 @pytest.mark.parametrize("error", ["density", "prior"])
@@ -179,13 +179,13 @@ def test_images_must_count(lanes: int, monkeypatch: pytest.MonkeyPatch) -> None:
     assert min(p_values("sum and product", monkeypatch, n=4000, aux=2, lanes=lanes)) < LEVEL
 
 
-def test_si_agrees_with_quadrature() -> None:
+@pytest.mark.parametrize("seed", slow_but(1, of=(1, 2, 3)))
+def test_si_agrees_with_quadrature(seed: int) -> None:
     """5.5 standard errors, 3 x 36 comparisons: a false alarm once in 240,000 seeds."""
-    for seed in (1, 2, 3):
-        agree_with_quadrature(sample(si().problem, sampler="collapsed", seed=seed, progress=False))
+    agree_with_quadrature(sample(si().problem, sampler="collapsed", seed=seed, progress=False))
 
 
-@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (2, 3))])
+@pytest.mark.parametrize("seed", slow_but(1, of=(1, 2, 3)))
 def test_hiv_agrees_with_importance_sampling(seed: int) -> None:
     """The same, 3 x 54 comparisons."""
     agree_with_importance_sampling(sample(load(example_path("hiv")), sampler="collapsed", seed=seed, progress=False))

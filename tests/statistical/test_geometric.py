@@ -81,12 +81,12 @@ def p_values(name: str, sampler: str, n: int = 40_000, steps: int = 8, **options
     return [stats.ks_2samp(a, b, method="asymp").pvalue for a, b in columns]
 
 
-@pytest.mark.parametrize("name", ROOTS)
+@pytest.mark.parametrize("name", slow_but("circle", "squares", of=ROOTS))
 def test_the_random_walk_with_swaps_is_exact(name: str) -> None:
     assert min(p_values(name, "random walk", n=REPLICATES.get(name, 40_000))) > RARE
 
 
-@pytest.mark.parametrize("name", slow_but("circle", "cubic", of=[*CONTINUA, *SWAPPING]))
+@pytest.mark.parametrize("name", slow_but("cubic", of=[*CONTINUA, *SWAPPING]))
 def test_separate_kernels_are_exact(name: str) -> None:
     assert min(p_values(name, "separate", n=REPLICATES.get(name, 40_000))) > RARE
 
@@ -114,11 +114,11 @@ def test_the_force_keeps_it_exact(name: str) -> None:
         pytest.param("si", "separate", 20_000, Weights(fibre_volume=0.0), marks=pytest.mark.slow),
         ("product", "separate", 20_000, Weights(transition_volume=0.0)),
         ("wiggle", "composite", 25_000, Weights(first_share=1.0)),
-        ("wiggle", "composite", 25_000, Weights(first_share=0.0)),
+        pytest.param("wiggle", "composite", 25_000, Weights(first_share=0.0), marks=pytest.mark.slow),
         pytest.param("product", "composite", 60_000, Weights(first_volume=0.0), marks=pytest.mark.slow),
         pytest.param("product", "composite", 60_000, Weights(second_volume=0.0), marks=pytest.mark.slow),
         ("product", "composite", 20_000, Weights(first_volume=0.0, second_volume=0.0)),
-        ("product", "composite", 20_000, Weights(transition_volume=0.0)),
+        pytest.param("product", "composite", 20_000, Weights(transition_volume=0.0), marks=pytest.mark.slow),
     ],
 )
 def test_each_term_is_needed(name: str, kernel: str, n: int, weights: Weights, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -126,7 +126,7 @@ def test_each_term_is_needed(name: str, kernel: str, n: int, weights: Weights, m
     assert min(p_values(name, kernel, n=n)) < LEVEL
 
 
-@pytest.mark.parametrize("kernel", ["separate", "composite"])
+@pytest.mark.parametrize("kernel", slow_but("separate", of=["separate", "composite"]))
 def test_the_check_of_reversibility_is_needed(kernel: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scaled_fibre, "RATTLE", rattle.Settings(reversibility=np.inf))
     short = {"transition": "paper", "normal_sd": 0.05, "tangent_sd": 0.05}  # seldom rejected
@@ -160,6 +160,7 @@ def test_labels_are_needed(monkeypatch: pytest.MonkeyPatch) -> None:
         p_values("labelled", "separate", n=20_000)
 
 
+@pytest.mark.slow
 def test_si_from_dispersed_starts_agrees_with_quadrature() -> None:
     """5.5 standard errors, 36 comparisons: a false alarm once in 700,000 seeds."""
     agree_with_quadrature(sample(si().problem, sampler="geometric", seed=3, draws=10_000, progress=False))

@@ -8,7 +8,7 @@ from itertools import combinations_with_replacement
 
 import pytest
 import sympy
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from equifinal.algebra.arithmetic.budget import SECOND, Budget, TooLarge
@@ -30,6 +30,7 @@ monomials = st.tuples(st.integers(0, 2), st.integers(0, 2))
 polynomials = st.dictionaries(monomials, st.integers(1, 9), min_size=1, max_size=4)
 
 
+@example([{(0, 0): 1, (1, 0): 1}, {(1, 0): 1}])  # 1 is found together with x
 @settings(max_examples=25)
 @given(st.lists(polynomials, min_size=1, max_size=3))
 def test_reduced_bases_are_those_of_sympy(generators: list[dict[tuple[int, int], int]]) -> None:

@@ -378,7 +378,7 @@ def test_the_posterior_and_the_marginal_likelihood() -> None:
     data = sample(posterior.problem, seed=2, draws=5000, progress=False)
     assert data.attrs["sampler"] == "collapsed"
     (entry,) = posterior.problem.experiments[0].observations
-    k, a, u = np.linspace(0.1, 2, 301)[1:-1], np.linspace(0, 5, 302)[1:-1], np.linspace(-4.5, 2, 300)
+    k, a, u = np.linspace(0.1, 2, 151)[1:-1], np.linspace(0, 5, 152)[1:-1], np.linspace(-4.5, 2, 150)
     outputs = a[None, :, None] * np.exp(-k[:, None, None] * entry.times)
     squares = np.sum((entry.values - outputs) ** 2, axis=2)[..., None]
     log_density = -0.5 * squares / np.exp(2 * u) - 5 * u - 2.5 * np.log(2 * np.pi)

@@ -191,8 +191,9 @@ def groebner(
             else:
                 budget.spend(20 + len(new) + 3 * len(basis.pairs) + 10 * len(basis.leads))
                 basis.insert(new)
-        if any(sum(lead) == 0 for lead in basis.leads):
-            return [{basis.leads[-1]: 1}]
+        for lead in basis.leads:
+            if not any(lead):
+                return [{lead: 1}]
     return _interreduced(basis, budget)
 
 
