@@ -42,13 +42,10 @@ REFIT_EVERY = 10  # sweeps
 FORGOTTEN = 0.3  # correlation with where particles were
 MOST = 1_500_000  # solves for each experiment
 HOT, HOT_DF = 0.1, 4.0  # power, and degrees of freedom
-LEAST_ROUNDS, REST_ROUNDS = 3, 6
-REST_SWEEPS, LOOK_EVERY = 20, 10  # at power one: sweeps of a round, and every how many one looks
-DIFFERENCES, SHORTEST, WHOLE = (
-    0.2,
-    0.1,
-    0.1,
-)  # share of such moves; shortest beside longest; share that goes all the way
+LEAST_ROUNDS, REST_ROUNDS = 3, 6  # at power one,
+REST_SWEEPS, LOOK_EVERY = 20, 10  # of so many sweeps, and every how many of these particles are draws
+DIFFERENCES = 0.2  # share of such moves;
+SHORTEST, WHOLE = 0.1, 0.1  # the shortest beside the longest, and the share that goes from one particle to another
 FARTHEST = 4.0  # mean square, in standard deviations, that a single move counts for
 COMPONENTS, WORSE = (1, 2, 4, 8, 16), 0.1  # how many are tried, until the mean log density is so much below the best
 LEAST_EACH, SMALLEST = 5, 0.003  # particles for each dimension and component, and the share of the smallest
