@@ -31,6 +31,7 @@ polynomials = st.dictionaries(monomials, st.integers(1, 9), min_size=1, max_size
 
 
 @example([{(0, 0): 1, (1, 0): 1}, {(1, 0): 1}])  # 1 is found together with x
+@example([{(0, 1): 1, (1, 1): 1}, {(1, 1): 1}])  # y is found together with x*y
 @settings(max_examples=25)
 @given(st.lists(polynomials, min_size=1, max_size=3))
 def test_reduced_bases_are_those_of_sympy(generators: list[dict[tuple[int, int], int]]) -> None:

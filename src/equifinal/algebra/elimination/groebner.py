@@ -198,7 +198,9 @@ def groebner(
 
 
 def _interreduced(basis: Basis, budget: Budget) -> list[Terms]:
-    kept = [i for i in range(len(basis.leads)) if basis.alive[i]]
+    alive = [i for i in range(len(basis.leads)) if basis.alive[i]]
+    # of elements that were found together, one's lead may divide another's
+    kept = [i for i in alive if not any(i != j and divides(basis.leads[j], basis.leads[i]) for j in alive)]
     rows = [basis.polynomials[i] for i in kept]
     leads = {basis.leads[i] for i in kept}
     basis.add_reducers(rows, leads, budget)
