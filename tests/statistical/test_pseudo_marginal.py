@@ -17,10 +17,10 @@ from equifinal.examples import example_path
 from equifinal.fibre import Fibre
 from equifinal.formats.load import load
 from equifinal.samplers.coordinates.of_combinations import combination_coordinates
-from equifinal.samplers.points import estimator as estimating
 from equifinal.samplers.points.estimator import Estimator
 from equifinal.samplers.points.lattice import shifted
 from equifinal.samplers.points.law import PriorLaw
+from equifinal.samplers.proposals.log_sums import choose
 from equifinal.samplers.protocol import Task
 from equifinal.samplers.pseudo_marginal import gradient as gradient_proposal
 from equifinal.samplers.pseudo_marginal import sampler
@@ -275,7 +275,7 @@ def refreshed(state, tool, fibre, rng):
 def reconstructed_afresh(state, tool, fibre, rng):
     """theta from an importance sample of its own, rather than from the points of the state."""
     found = refreshed(state, tool, fibre, rng)
-    return found.theta[np.arange(len(found.h)), estimating.choose(found.log_weight, rng.random(len(found.h)))]
+    return found.theta[np.arange(len(found.h)), choose(found.log_weight, rng.random(len(found.h)))]
 
 
 def centred_on_the_chain(state, tool, fibre, rng):

@@ -187,10 +187,10 @@ def test_populations_see_what_climbers_did_not(monkeypatch: pytest.MonkeyPatch) 
     task = Task(Posterior(problem), Fibre(["a"], problem.priors), collapsed.Settings())
     said: list[str] = []
     plan = collapsed.prepare(task, 0, said.append)
-    assert "two populations of 500 tempered particles" in said
+    assert "two populations of 200 tempered particles" in said
     assert 0.2 < (plan.start < 0).mean() < 0.8
     assert plan.lanes == proposal.LANES
-    assert plan.solves > sum(importance.ROUNDS) + 10_000
+    assert plan.solves > sum(importance.ROUNDS) + 5000
 
 
 def test_data_that_inform_nothing() -> None:
@@ -239,6 +239,8 @@ def close_the_gate(monkeypatch: pytest.MonkeyPatch) -> None:
     for limit in ("K_LIMIT", "LOOSE_K_LIMIT"):
         monkeypatch.setattr(quality, limit, -100.0)
     monkeypatch.setattr(importance, "MORE_ROUNDS", ())
+    monkeypatch.setattr(populations, "LEAST_NUMBER", 200)
+    monkeypatch.setattr(populations, "LEAST_ROUNDS", 1)
 
 
 def test_the_gate() -> None:
@@ -281,7 +283,7 @@ def in_lanes() -> running.Draws:
     """Populations, and steps of all lengths, where neither would be needed."""
     with pytest.MonkeyPatch.context() as monkeypatch:
         close_the_gate(monkeypatch)
-        return _decay_run(draws=3000)
+        return _decay_run(draws=1000)
 
 
 def _decay_run(**options) -> running.Draws:
@@ -298,7 +300,7 @@ def test_lanes_give_the_posterior(in_lanes: running.Draws) -> None:
     for column, exact in enumerate((k @ weights / weights.sum(), a @ weights / weights.sum())):
         draws = in_lanes.theta[..., column]
         assert draws.mean() == pytest.approx(exact, abs=5 * draws.std() / np.sqrt(arviz.ess(draws)))
-    plain = _decay_run(draws=3000)
+    plain = _decay_run(draws=1000)
     assert plain.findings["lanes"] == 1
     error = np.hypot(in_lanes.findings["log_evidence_error"], plain.findings["log_evidence_error"])
     assert in_lanes.findings["log_evidence"] == pytest.approx(plain.findings["log_evidence"], abs=5 * error)
@@ -319,13 +321,13 @@ def test_lanes_do_not_depend_on_how_they_are_run(
     close_the_gate(monkeypatch)
     if kind == "threads":
         with ThreadPoolExecutor(2) as executor:
-            made = _decay_run(draws=3000, executor=executor)
+            made = _decay_run(draws=1000, executor=executor)
     else:
-        monkeypatch.setattr(running, "SEGMENT_SECONDS", 1e-4)
+        monkeypatch.setattr(running, "SEGMENT_SECONDS", 1e-3)
         file = tmp_path / "checkpoint.npz"
         if kind == "interrupted":
-            assert _decay_run(draws=3000, progress=interrupt_after(9), checkpoint=file).interrupted
-        made = _decay_run(draws=3000, checkpoint=file)
+            assert _decay_run(draws=1000, progress=interrupt_after(9), checkpoint=file).interrupted
+        made = _decay_run(draws=1000, checkpoint=file)
     assert_same_draws(made, in_lanes)
 
 

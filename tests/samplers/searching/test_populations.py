@@ -53,6 +53,12 @@ x = [0.5, 0.67, 1]
 '''
 
 
+@pytest.fixture(autouse=True)
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(populations, "LEAST_NUMBER", 200)
+    monkeypatch.setattr(populations, "LEAST_ROUNDS", 1)
+
+
 def populations_of(posterior: Posterior, seed: int) -> tuple[Populations, CountedTarget]:
     """Populations in which each parameter stands for itself."""
     fibre = Fibre(list(posterior.parameters), posterior.problem.priors)
@@ -91,9 +97,9 @@ def test_resampling_is_systematic() -> None:
 
 
 def test_decay_by_quadrature() -> None:
-    """Means and mean squares of both parameters over 2 x 12 populations; 5 standard errors, 4 comparisons."""
+    """Means and mean squares of both parameters over 2 x 10 populations; 5 standard errors, 4 comparisons."""
     known = decay()
-    draws = [theta_of(known, part) for seed in range(12) for part in settled(known, seed).draws]
+    draws = [theta_of(known, part) for seed in range(10) for part in settled(known, seed).draws]
     k, a = (part.ravel() for part in np.meshgrid(np.linspace(0.1, 2, 400), np.linspace(0, 5, 400)))
     weights = np.exp(decay_log_likelihood(np.column_stack([k, a])) - 0.5 * (a - 2) ** 2)
     for power in (1, 2):
@@ -159,8 +165,9 @@ def test_priors_that_exclude_the_data() -> None:
 # --- modes ---
 
 
-def test_populations_find_a_mode_that_climbers_miss() -> None:
+def test_populations_find_a_mode_that_climbers_miss(monkeypatch: pytest.MonkeyPatch) -> None:
     """Climbers miss it from 60 of 100 sets of prior draws."""
+    monkeypatch.setattr(populations, "LEAST_NUMBER", 500)
     known, fibre = hidden()
     missed = [s for s in range(20) if len(find_modes(known, fibre, np.random.default_rng(s)).h) == 1]
     assert len(missed) >= 8
