@@ -93,6 +93,7 @@ def p_values(
         noise=0.0,
         modes=1,
         arrived=True,
+        final=True,
         solves=0,
         failures=0,
     )

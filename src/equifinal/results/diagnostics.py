@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from arviz import InferenceData
 
 RHAT_LIMIT = 1.01
-ESS_PER_CHAIN = 100
+ESS_PER_CHAIN, EACH_LANE = 100, 2
 FAILED_SHARE = 0.05
 GAP_LIMIT = 1.0  # in log likelihood; the solver's own error is far smaller where chains have arrived
 FAILED_MOVES = 0.3
@@ -151,11 +151,14 @@ def _on_draws(data: InferenceData, rows: Mapping[str, Row]) -> Iterator[Concern]
     # where the chains disagree, the number of effective draws means nothing
     agreed = {name: row for name, row in rows.items() if not row["rhat"] > 1.1}
     ess = {name: min(row["ess_bulk"], row["ess_tail"]) for name, row in agreed.items()}
-    few = {name: number for name, number in ess.items() if number < ESS_PER_CHAIN * chains}
+    # lanes that never leave their starts would seem to give one for each
+    lanes = findings(data).get("lanes", 1.0)
+    limit = ESS_PER_CHAIN if lanes == 1 else max(ESS_PER_CHAIN, int(EACH_LANE * lanes))
+    few = {name: number for name, number in ess.items() if number < limit * chains}
     if few:
         worst = min(few, key=lambda name: few[name])
-        factor = math.ceil(ESS_PER_CHAIN * chains / max(few[worst], 1.0))
-        numbers = {"limit": ESS_PER_CHAIN, "ess": few[worst], "factor": factor}
+        factor = math.ceil(limit * chains / max(few[worst], 1.0))
+        numbers = {"limit": limit, "ess": few[worst], "factor": factor}
         yield Concern("few effective draws", tuple(few), worst, numbers)
     if chains < 4:
         yield Concern("one chain" if chains == 1 else "few chains", numbers={"chains": chains})
@@ -188,7 +191,7 @@ def _on_estimates(data: InferenceData) -> Iterator[Concern]:
     settings = json.loads(data.attrs.get("settings", "{}"))
     # steps find the tails that fresh draws miss; and a few draws tell nothing of tails
     fresh = data.posterior.sizes["chain"] * data.posterior.sizes["draw"] * settings.get("thin", 1)
-    if measured.get("lanes") == 1 and fresh >= FRESH_DRAWS and measured["k_hat"] >= K_LIMIT:
+    if measured.get("lanes") == 1 and fresh >= FRESH_DRAWS and measured.get("k_hat", 0.0) >= K_LIMIT:
         yield Concern("missed tails", numbers={"k_hat": measured["k_hat"], "limit": K_LIMIT}, serious=True)
     if "log_estimate_variance" not in measured:
         return

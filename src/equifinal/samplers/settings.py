@@ -31,8 +31,9 @@ class RunSettings:
         (see ``ess``) if left out; and every how many iterations one is kept, so that a chain runs warmup + draws * thin
         iterations.
     ess, max_solves, max_time
-        Where ``draws`` is not given: chains go on until every quantity has so many effective draws, in its bulk and in
-        its tails, or until so many ODE solves or seconds are spent.
+        Where ``draws`` is not given, chains go on until every quantity has so many effective draws, in its bulk and in
+        its tails, or until another look would take more than so many ODE solves. After so many seconds a run ends in
+        any case, with what has been drawn.
     seed
         A whole number; the same seed gives the same draws.
     options

@@ -124,4 +124,4 @@ def _mixing(fibre: Fibre | None, theta: NDArray[np.float64]) -> Mixing:
         xi = fibre.xi(theta.reshape(-1, theta.shape[2])).reshape(*theta.shape[:2], -1)
         columns = np.concatenate([theta, xi], axis=2)
     found = [mixing(column) for column in np.moveaxis(columns, 2, 0)]
-    return Mixing(min(ess for ess, _ in found), max(rhat for _, rhat in found))
+    return Mixing(*(float(f(values)) for f, values in zip((np.min, np.max), zip(*found, strict=True), strict=True)))

@@ -351,6 +351,41 @@ def test_a_proposal_that_misses_a_tail_is_given_up(monkeypatch: pytest.MonkeyPat
     assert not any("begun again" in note for note in good.notes)
 
 
+@pytest.mark.parametrize("kind", ["raises", "refused"])
+def test_a_run_goes_on_where_nothing_better_is_found(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is looked for once, its cost is counted, and the draws are there."""
+    posterior, fibre = Posterior(quick_problem()), Study(quick_problem()).coarsest_fibre[0]
+    plan = collapsed.prepare(Task(posterior, fibre, collapsed.Settings()), 2)
+    monkeypatch.setattr(collapsed, "LOOSE_K_LIMIT", -100.0)
+    asked = []
+
+    def nothing_better(*arguments) -> proposal.Plan:
+        asked.append(1)
+        if kind == "raises":
+            raise SamplingError("no particles")
+        return plan._replace(arrived=False, solves=5000)
+
+    monkeypatch.setattr(proposal, "prepare_again", nothing_better)
+    said: list[str] = []
+    settings = RunSettings(sampler="collapsed", chains=2, draws=800, seed=1)
+    made = run(posterior, settings, fibre=fibre, plan=plan, report=said.append)
+    assert made.theta.shape == (2, 800, 2)
+    assert len(asked) == 1
+    assert any(line.startswith("nothing better was found: ") for line in said)
+    assert made.tally.solves.sum() > plan.solves + 2 * 1600 + 5000 * (kind == "refused")
+
+
+def test_a_run_too_short_for_a_fresh_draw(monkeypatch: pytest.MonkeyPatch) -> None:
+    close_the_gate(monkeypatch)
+    problem, found = quick_problem(), []
+    fibre = Study(problem).coarsest_fibre[0]
+    plan = collapsed.prepare(Task(Posterior(problem), fibre, collapsed.Settings()), 2)
+    for seed in range(6):
+        settings = RunSettings(sampler="collapsed", chains=1, warmup=0, draws=1, seed=seed)
+        found.append(run(Posterior(problem), settings, fibre=fibre, plan=plan).findings)
+    assert any("log_evidence" not in one for one in found)
+
+
 def test_populations_that_do_not_arrive_lead_to_another_sampler(monkeypatch: pytest.MonkeyPatch) -> None:
     close_the_gate(monkeypatch)
     monkeypatch.setattr(populations, "MOST", 1000)

@@ -39,7 +39,7 @@ DRAWN = 64  # trajectories at which the integrals over noise parameters are trie
 JUDGED = 7000  # draws: a tail of a hundredth of the posterior that a proposal misses shows in their weights
 FITTED = 3000  # draws of a population to which the last mixture is fitted
 KNOWN_SHARE, HOT_SHARE = 0.05, 0.2  # in it, of modes that climbers found, and of a mixture for a lower power
-LANES = 127  # a prime, so that draws that are thinned come from all of them
+LANES = 61  # a prime, so that draws that are thinned come from all of them
 LEAST_ACCEPTANCE = 0.001  # of fresh draws
 
 
@@ -63,6 +63,7 @@ class Plan(NamedTuple):
     noise: float  # variance of log hat p_C for draws of the posterior
     modes: int
     arrived: bool  # whether populations, if there were any, did
+    final: bool  # whether nothing better is to be looked for
     solves: int
     failures: int
 
@@ -220,6 +221,7 @@ class _Search:
             noise=noise,
             modes=len(self.modes.h),
             arrived=found.arrived,
+            final=False,
             solves=self.modes.solves + self.counted.solves,
             failures=self.modes.failures + self.counted.failures,
         )

@@ -30,7 +30,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from equifinal.errors import SamplingError
+from equifinal.errors import IdentifiabilityError, SamplingError
 from equifinal.fibre import Fibre
 from equifinal.samplers.collapsed import plan as proposal
 from equifinal.samplers.collapsed.batches import COUNTS, HIGHEST, Points, State, batch_length, drawn_from, run_batch
@@ -174,14 +174,21 @@ def review(task: Task, plan: Plan, state: State, seed: int, report: Callable[[st
     """
     number = int(state.proposals.sum())
     shape = k_hat_of_largest(state.highest.ravel(), number)
-    if plan.lanes > 1 or plan.refusal or number < LEAST_REVIEWED or shape < LOOSE_K_LIMIT:
+    if plan.lanes > 1 or plan.final or plan.refusal or number < LEAST_REVIEWED or shape < LOOSE_K_LIMIT:
         return None
     report(f"the proposal misses a tail: k-hat {shape:.2f} over {number} draws of it")
     if plan.steps.any():
         return plan._replace(shares=plan.steps, lanes=LANES, solves=0, failures=0)
     rng = np.random.default_rng([seed, 8])
-    better = proposal.prepare_again(task.posterior, task.own_fibre, _tools(task), rng, report)
-    return None if better.refusal else better
+    try:
+        better = proposal.prepare_again(task.posterior, task.own_fibre, _tools(task), rng, report)
+    except (SamplingError, IdentifiabilityError, np.linalg.LinAlgError) as error:
+        report(f"nothing better was found: {error}")
+        return plan._replace(final=True, solves=0, failures=0)
+    if better.refusal:
+        report(f"nothing better was found: {better.refusal}")
+        return plan._replace(final=True, solves=better.solves, failures=better.failures)
+    return better
 
 
 # --- afterwards ---
@@ -189,17 +196,15 @@ def review(task: Task, plan: Plan, state: State, seed: int, report: Callable[[st
 
 def examine(task: Task, plan: Plan, state: State, draws: Kept) -> dict[str, float]:
     """Give the marginal likelihood with its standard error, k-hat of all fresh draws, and how noisy estimates were."""
-    number = state.proposals.sum()
-    log_mean = float(np.logaddexp.reduce(state.log_sum)) - math.log(number)
-    log_mean_square = float(np.logaddexp.reduce(state.log_squares)) - math.log(number)
-    relative = math.sqrt(max(0.0, math.expm1(log_mean_square - 2 * log_mean)) / number)
+    number, log_sum = state.proposals.sum(), float(np.logaddexp.reduce(state.log_sum))
     tool = _tool(task.own_fibre, task.settings, plan.number)
     repeated = Moments(*(np.repeat(part, len(draws.theta), axis=0) for part in plan.moments))
     noise = pseudo_marginal.noise_of_estimates(task.own_fibre, tool, repeated, draws)
-    return noise | {
-        "log_evidence": log_mean,
-        "log_evidence_error": relative,
-        "k_hat": k_hat_of_largest(state.highest.ravel(), int(number)),
-        "lanes": float(plan.lanes),
-        "longest_stay": float(state.stood[..., 1].max()),
-    }
+    found = noise | {"lanes": float(plan.lanes), "longest_stay": float(state.stood[..., 1].max())}
+    if not math.isfinite(log_sum):  # few moves were fresh draws, and none of them had a weight
+        return found
+    log_mean = log_sum - math.log(number)
+    log_mean_square = float(np.logaddexp.reduce(state.log_squares)) - math.log(number)
+    relative = math.sqrt(max(0.0, math.expm1(log_mean_square - 2 * log_mean)) / number)
+    shape = k_hat_of_largest(state.highest.ravel(), int(number))
+    return found | {"log_evidence": log_mean, "log_evidence_error": relative, "k_hat": shape}

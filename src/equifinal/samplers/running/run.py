@@ -8,6 +8,7 @@ are grouped, changes nothing in the draws: every chain has its own generator, sp
 
 from __future__ import annotations
 
+import copy
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -38,6 +39,7 @@ Integers = NDArray[np.int64]
 FIRST_LOOK = 10_000  # iterations of each chain after which a run is first looked at; then after half as many more
 MOST_KEPT = 20_000  # of each chain, where a run goes on until it has enough: then every second of them is dropped
 RHAT_LIMIT = 1.01
+EACH_LANE = 2  # effective draws, at least
 SAVED = ("iteration", "looked", "warmup_seconds", "sampling_seconds")  # of a snapshot, in a checkpoint
 SEGMENT_SECONDS = 0.2  # long enough to hide the cost of handing work over, short enough for a lively progress bar
 CHECKPOINT_SECONDS = 5.0
@@ -144,8 +146,16 @@ def run(
         raise SamplingError(f"sampler '{settings.sampler}' needs to know the fibres of the model: give it a Fibre")
     store = Checkpoint(Path(checkpoint), _identity(posterior, settings, fibre)) if checkpoint else None
     saved = store.load() if store else None
-    start = _restore(posterior, settings, fibre, saved) if saved else _begin(posterior, settings, fibre, plan, report)
-    under_way = _Run(start, store, measure, report)
+    clock = _Clock(settings.max_time)
+    if saved:
+        start = _restore(posterior, settings, fibre, saved)
+    else:
+        try:
+            start = _begin(posterior, settings, fibre, plan, clock.watched(report))
+        except TimeoutError:
+            ended = f"max_time, {clock.seconds:g} s, ended before the preparation did: nothing has been drawn"
+            raise SamplingError(ended) from None
+    under_way = _Run(start, store, measure, report, clock)
     interrupted = False
     try:
         under_way.finish(executor, progress)
@@ -224,7 +234,6 @@ def _begin(
     posterior: Posterior, settings: RunSettings, fibre: Fibre | None, plan: Any, report: Callable[[str], None]
 ) -> Beginning:
     began = time.perf_counter()
-    report = _within(settings.max_time, report)
     notes: tuple[str, ...] = ()
     if settings.sampler == registry.AUTO:
         chosen = choice.choose(posterior, settings, fibre, report)
@@ -251,18 +260,6 @@ def _first(work: Work, rngs: list[np.random.Generator], solves: Integers, failur
     return Snapshot(0, start.state, rngs, tally, (chunk,))
 
 
-def _within(seconds: float | None, report: Callable[[str], None]) -> Callable[[str], None]:
-    """A preparation reports now and then what it does: then it can be told that its time is over."""
-    end = None if seconds is None else time.perf_counter() + seconds
-
-    def told(text: str) -> None:
-        if end is not None and time.perf_counter() > end:
-            raise SamplingError(f"max_time, {seconds:g} s, ended before the preparation did: nothing has been drawn")
-        report(text)
-
-    return told
-
-
 def _restore(posterior: Posterior, settings: RunSettings, fibre: Fibre | None, saved: Saved) -> Beginning:
     numbers = dict(saved.numbers)
     name, notes, thin = numbers.pop("sampler"), tuple(numbers.pop("notes")), numbers.pop("thin")
@@ -283,10 +280,15 @@ class _Run:
     """The mutable middle of `run`. ``now`` is replaced in one assignment, so an interrupt never finds it half new."""
 
     def __init__(
-        self, start: Beginning, store: Checkpoint | None, measure: Measure | None, report: Callable[[str], None]
+        self,
+        start: Beginning,
+        store: Checkpoint | None,
+        measure: Measure | None,
+        report: Callable[[str], None],
+        clock: _Clock,
     ):
         self.start, self.store, self.now = start, store, start.first
-        self.measure, self.report = measure, report
+        self.measure, self.report, self.clock = measure, report, clock
         self.sent = SentOnce(start.work)
         self.unsaved = False
         self.mixing: Mixing | None = None
@@ -316,9 +318,8 @@ class _Run:
 
     def finish(self, executor: Executor | None, progress: Callable[[Update], None] | None) -> None:
         """Go on from look to look, until there are as many draws as were asked for, or enough."""
-        clock = _Clock(self.start.settings.max_time)
         while True:
-            self._advance_to(self._goal(), executor, progress, clock)
+            self._advance_to(self._goal(), executor, progress)
             if self.now.iteration < self._goal():
                 self.ending = f"max_time, {self.start.settings.max_time:g} s, is spent{self._so_far()}"
                 return
@@ -341,14 +342,13 @@ class _Run:
             goal += (goal - settings.warmup) // 2
         return goal if end is None else min(goal, end)
 
-    def _advance_to(
-        self, goal: int, executor: Executor | None, progress: Callable[[Update], None] | None, clock: _Clock
-    ) -> None:
+    def _advance_to(self, goal: int, executor: Executor | None, progress: Callable[[Update], None] | None) -> None:
         """The clock decides how long segments are, which changes nothing in the draws."""
         pace = 10  # iterations per segment
         saved_at, save_cost = time.perf_counter(), 0.0
         warmup = self.start.settings.warmup
-        while self.now.iteration < goal and not (clock.over and self.now.iteration > warmup):
+        least = warmup + self.start.work.thin  # a draw
+        while self.now.iteration < goal and not (self.clock.over and self.now.iteration >= least):
             # a segment never straddles the end of warm-up, so that the two phases are timed apart
             phase_end = warmup if self.now.iteration < warmup else goal
             count = min(pace, phase_end - self.now.iteration)
@@ -366,13 +366,17 @@ class _Run:
         """Begin again with a better plan, if the sampler has one."""
         start, now, began = self.start, self.now, time.perf_counter()
         sampler = registry.sampler(start.work.sampler)
-        plan = sampler.review(start.work.task, start.work.plan, now.state, start.settings.seed, self.report)
+        try:
+            told = self.clock.watched(self.report)
+            plan = sampler.review(start.work.task, start.work.plan, now.state, start.settings.seed, told)
+        except TimeoutError:  # then what there is has to do
+            return False
         if plan is None:
             return False
         work = start.work._replace(plan=plan, thin=start.settings.thin)
-        note = f"{start.work.sampler}: begun again, with {plan.in_words}"
+        note = f"{start.work.sampler}: begun again, with {getattr(plan, 'in_words', 'a better plan')}"
         self.report(note)
-        first = _first(work, now.rngs, now.tally.solves, now.tally.failures)
+        first = _first(work, copy.deepcopy(now.rngs), now.tally.solves, now.tally.failures)
         spent = now.warmup_seconds + now.sampling_seconds + time.perf_counter() - began
         self.start = start._replace(work=work, notes=(*start.notes, note))
         self.sent, self.mixing = SentOnce(work), None
@@ -384,7 +388,7 @@ class _Run:
         settings, now = self.start.settings, self.now
         assert self.measure is not None
         self.mixing = self.measure(thetas(self.start.work.task.posterior, self.chunk()))
-        if self.mixing.ess >= settings.ess and not self.mixing.rhat > RHAT_LIMIT:
+        if self.mixing.ess >= self._wanted() and self.mixing.rhat <= RHAT_LIMIT:
             return True
         solves = int(now.tally.solves.sum())
         if solves + (solves - int(now.tally.warmup_solves.sum())) // 2 > settings.max_solves:
@@ -398,10 +402,15 @@ class _Run:
         self.now = now._replace(chunks=(whole,))
         return False
 
+    def _wanted(self) -> int:
+        """How many effective draws there should be: more than lanes that never leave their starts seem to give."""
+        settings, lanes = self.start.settings, self.start.work.plan.lanes
+        return settings.ess if lanes == 1 else max(settings.ess, EACH_LANE * settings.chains * lanes)
+
     def _so_far(self) -> str:
         if self.mixing is None:
             return ""
-        return f": {self.mixing.ess:.0f} effective draws of the {self.start.settings.ess} wanted"
+        return f": {self.mixing.ess:.0f} effective draws of the {self._wanted()} wanted"
 
     def _advance(self, count: int, executor: Executor | None) -> float:
         now = self.now
@@ -453,8 +462,21 @@ class _Run:
 
 
 class _Clock:
+    """The user's limit of time, from the beginning of a run on."""
+
     def __init__(self, seconds: float | None):
+        self.seconds = seconds
         self.end = None if seconds is None else time.perf_counter() + seconds
+
+    def watched(self, report: Callable[[str], None]) -> Callable[[str], None]:
+        """A preparation tells now and then what it does: then it can be told in turn that its time is over."""
+
+        def told(text: str) -> None:
+            if self.over:
+                raise TimeoutError
+            report(text)
+
+        return told
 
     @property
     def over(self) -> bool:

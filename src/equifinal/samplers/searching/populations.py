@@ -168,8 +168,11 @@ class Populations:
     def _refit(self) -> None:
         """Mixtures, each to the population that it does not move."""
         self._mixtures = [described(self.x[1 - j], self.x[j], self.rng) for j in range(2)]
+        coordinates = self.counted.coordinates
         for j, mixture in enumerate(self._mixtures):
-            self.x[j] = self.counted.coordinates.relabelled(mixture, self.x[j], self.rng.random(self.number))
+            before = coordinates.backward(self.x[j])[1]
+            self.x[j] = coordinates.relabelled(mixture, self.x[j], self.rng.random(self.number))
+            self.log_prior[j] += coordinates.backward(self.x[j])[1] - before
 
     def _move(self, j: int, whitener: Array) -> tuple[Array, Array]:
         """Move population j; the lengths of its moves, 0 for differences, and the squared distance each is good for."""
