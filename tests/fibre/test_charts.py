@@ -8,18 +8,9 @@ import pytest
 from equifinal.fibre.homotopy import GeneralChart
 from equifinal.identifiability.analysis import analyse
 from tests.support.charts import check_chart, check_outputs, fibre_of
-from tests.support.collection import ENTRIES, analysed_entry, model_of, needs_collection
+from tests.support.collection import ENTRIES, analysed_entry, model_of, needs_collection, slow_if_long
 from tests.support.zoo import ZOO, known
 
-# two minutes of algebra together, so they count as slow
-LONG_BENCH = """
-    Akt_pathway CGV1990 Fujita HIV2_io KD1999 Pivastatin SEAIJRC_Covid_model SEIR_34 SEIR_36_ref SEIR_1_io SLIQR
-    Treatment_io
-"""
-LONG = {
-    *(f"sijl_idfuncs_{n}" for n in (15, 19, 30, 48, 49)),
-    *(f"sijl_bench_{n}" for n in LONG_BENCH.split()),
-}
 HAND_MADE = [entry for entry in ZOO if len(entry.functions) < len(entry.model.parameters) or entry.degree > 1]
 
 
@@ -59,11 +50,7 @@ def test_the_shared_models_are_all_there():
 
 
 @needs_collection
-@pytest.mark.parametrize(
-    "entry",
-    [pytest.param(e, marks=[pytest.mark.slow] if e["name"] in LONG else []) for e in CHOSEN],
-    ids=lambda entry: entry["name"],
-)
+@pytest.mark.parametrize("entry", slow_if_long(CHOSEN), ids=lambda entry: entry["name"])
 def test_shared_models(entry):
     model = model_of(entry)
     result = analysed_entry(entry)

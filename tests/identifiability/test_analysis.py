@@ -29,7 +29,7 @@ from equifinal.language.expression import Number, substitute, to_text
 from equifinal.language.model import Model
 from equifinal.language.parser import parse_expression
 from equifinal.words.identifiability import advice_sentence, freedom_sentences, identifiability_text
-from tests.support.collection import ENTRIES, analysed_entry, judge, model_of, needs_collection
+from tests.support.collection import ENTRIES, analysed_entry, judge, model_of, needs_collection, slow_if_long
 from tests.support.marks import slow_but
 from tests.support.shared_folder import SHARED
 from tests.support.zoo import HIV, ZOO, known
@@ -334,7 +334,7 @@ QUICK = [e for e in ENTRIES if e["family"] in ("ic", "core")]
 
 
 @needs_collection
-@pytest.mark.parametrize("entry", QUICK, ids=lambda e: e["name"])
+@pytest.mark.parametrize("entry", slow_if_long(QUICK), ids=lambda e: e["name"])
 def test_shared_models(entry):
     model = model_of(entry)
     result = analysed_entry(entry)
