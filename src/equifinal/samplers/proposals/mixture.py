@@ -33,7 +33,7 @@ ROUNDS = 60
 LEAST_SHARE = 0.02  # of a component
 DF = 12.0  # degrees of freedom of components that are fitted
 NOTHING = 1e-8  # of a draw: a share of it that a component need not look at
-GAIN = 1e-4  # of the mean log density: less is not worth another round
+GAIN = 1e-5  # of the mean log density: less is not worth another round
 
 
 class Mixture(NamedTuple):
@@ -98,7 +98,9 @@ def equal(centre: Array, factor: NDArray[Any]) -> Mixture:
     return Mixture(np.full(k, 1 / k), centre, np.repeat(factor[None], k, axis=0), np.full(k, DF))
 
 
-def fit(x: Array, weights: Array, start: Mixture, floor: Array, least: float = LEAST_SHARE) -> Mixture:
+def fit(
+    x: Array, weights: Array, start: Mixture, floor: Array, least: float = LEAST_SHARE, gain: float = GAIN
+) -> Mixture:
     """Expectation-maximisation from a first mixture.
 
     No scale matrix gets smaller than ``floor`` (q, q), and components with a share below ``least`` are dropped.
@@ -119,7 +121,7 @@ def fit(x: Array, weights: Array, start: Mixture, floor: Array, least: float = L
         factor = np.linalg.cholesky(scatter / size[:, None, None] + floor)
         mixture = Mixture(size / size.sum(), centre, factor, mixture.df)
         now = float(np.sum(weights * total))  # a product of vectors would wake a matrix library's threads
-        if now - before < GAIN:
+        if now - before < gain:
             break
         before = now
     return mixture

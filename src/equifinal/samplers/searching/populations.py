@@ -48,6 +48,7 @@ DIFFERENCES = 0.2  # share of such moves;
 SHORTEST, WHOLE = 0.1, 0.1  # the shortest beside the longest, and the share that goes from one particle to another
 FARTHEST = 4.0  # mean square, in standard deviations, that a single move counts for
 COMPONENTS, WORSE = (1, 2, 4, 8, 16), 0.1  # how many are tried, until the mean log density is so much below the best
+GAIN = 1e-4  # of the mean log density: fits are many, and none of them is the last
 LEAST_EACH, SMALLEST = 5, 0.003  # particles for each dimension and component, and the share of the smallest
 
 
@@ -245,7 +246,7 @@ def described(
 
     def fit(x: Array, first: Mixture) -> Mixture:
         # a component of few draws must not become thinner than these can tell
-        return mixtures.fit(x, np.ones(len(x)), first, floor + 1e-3 / len(first.share) * covariance, least)
+        return mixtures.fit(x, np.ones(len(x)), first, floor + 1e-3 / len(first.share) * covariance, least, GAIN)
 
     for first in starts if start is None else [start, *starts]:
         made = fit(x, first)
