@@ -17,8 +17,9 @@ from typing import Any
 from equifinal.errors import DataError, EquifinalError, ModelError, did_you_mean
 from equifinal.files import read_text
 from equifinal.formats.csv import MISSING, Table, read_csv
-from equifinal.language.model import Model, free_names
-from equifinal.language.parser import canonical_name
+from equifinal.language.checks import free_names
+from equifinal.language.model import Model
+from equifinal.language.tokens import canonical_name
 from equifinal.problem.data import Experiment, InputSeries, Observations
 from equifinal.problem.noise import Noise
 from equifinal.problem.prior import Prior

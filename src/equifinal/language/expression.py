@@ -1,7 +1,8 @@
-"""Exact rational expressions, and their text.
+"""Exact expressions, and their text.
 
-Names are plain names (``S``, ``I``, ``lambda`` and ``gamma`` mean nothing special); numbers are exact rationals. Five
-node types suffice, because a difference is a sum and a quotient is a product with a negative power.
+Names are plain names (``S``, ``I``, ``lambda`` and ``gamma`` mean nothing special) but for ``t``, which is time;
+numbers are exact rationals. Six node types suffice, because a difference is a sum and a quotient is a product with a
+negative power. An expression without calls of functions is rational.
 
 Everything downstream is one function, `evaluate`: handed SymPy symbols it gives a SymPy expression, handed flint
 elements an element of that ring, handed NumPy arrays their values.
@@ -9,7 +10,7 @@ elements an element of that ring, handed NumPy arrays their values.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -47,12 +48,22 @@ class Power:
     exponent: int
 
 
-Expression = Number | Name | Sum | Product | Power
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A function of `equifinal.language.functions` at its arguments."""
+
+    function: str
+    arguments: tuple[Expression, ...]
+
+
+Expression = Number | Name | Sum | Product | Power | Call
+
+TIME = "t"
 
 
 def children(expression: Expression) -> tuple[Expression, ...]:
     match expression:
-        case Sum(parts) | Product(parts):
+        case Sum(parts) | Product(parts) | Call(_, parts):
             return parts
         case Power(base, _):
             return (base,)
@@ -78,6 +89,15 @@ def height(expression: Expression) -> int:
     return 1 + max((height(child) for child in children(expression)), default=0)
 
 
+def calls(expression: Expression) -> Iterator[Call]:
+    return (node for node in walk(expression) if isinstance(node, Call))
+
+
+def is_rational(expression: Expression) -> bool:
+    """Whether no function is called; time counts as a name like any other."""
+    return next(calls(expression), None) is None
+
+
 def name_nodes(expression: Expression) -> Iterator[Name]:
     return (node for node in walk(expression) if isinstance(node, Name))
 
@@ -87,7 +107,16 @@ def names(expression: Expression) -> tuple[str, ...]:
     return tuple(dict.fromkeys(node.name for node in name_nodes(expression)))
 
 
-def evaluate(expression: Expression, values: Mapping[str, Any], number: Callable[[Fraction], Any]) -> Any:
+def _not_rational(function: str, arguments: Sequence[Any]) -> Any:
+    raise TypeError(f"'{function}' is not rational")
+
+
+def evaluate(
+    expression: Expression,
+    values: Mapping[str, Any],
+    number: Callable[[Fraction], Any],
+    call: Callable[[str, Sequence[Any]], Any] = _not_rational,
+) -> Any:
     """The expression's value in any commutative ring with division.
 
     Parameters
@@ -96,6 +125,8 @@ def evaluate(expression: Expression, values: Mapping[str, Any], number: Callable
         What each name stands for: numbers, arrays, symbols, polynomials.
     number
         Turns an exact rational into an element of that ring.
+    call
+        The value of a function at arguments of that ring; left out, only rational expressions have one.
     """
     match expression:
         case Number(value):
@@ -103,25 +134,27 @@ def evaluate(expression: Expression, values: Mapping[str, Any], number: Callable
         case Name(name):
             return values[name]
         case Sum(terms):
-            total = evaluate(terms[0], values, number)
+            total = evaluate(terms[0], values, number, call)
             for term in terms[1:]:
-                total = total + evaluate(term, values, number)
+                total = total + evaluate(term, values, number, call)
             return total
         case Product(factors):
             # numerators first, so that a quotient is one division and 1/x is never formed needlessly
             over = [f for f in factors if not _is_reciprocal(f)]
             under = [Power(f.base, -f.exponent) for f in factors if isinstance(f, Power) and f.exponent < 0]
-            product = evaluate(over[0], values, number) if over else number(Fraction(1))
+            product = evaluate(over[0], values, number, call) if over else number(Fraction(1))
             for factor in over[1:]:
-                product = product * evaluate(factor, values, number)
+                product = product * evaluate(factor, values, number, call)
             for factor in under:
-                product = product / evaluate(factor, values, number)
+                product = product / evaluate(factor, values, number, call)
             return product
         case Power(base, exponent):
-            value = evaluate(base, values, number)
+            value = evaluate(base, values, number, call)
             if exponent < 0:
                 return number(Fraction(1)) / (value if exponent == -1 else value**-exponent)
             return value if exponent == 1 else value**exponent
+        case Call(function, arguments):
+            return call(function, [evaluate(argument, values, number, call) for argument in arguments])
 
 
 def substitute(expression: Expression, replacements: Mapping[str, Expression]) -> Expression:
@@ -134,6 +167,8 @@ def substitute(expression: Expression, replacements: Mapping[str, Expression]) -
             return Product(tuple(substitute(factor, replacements) for factor in factors))
         case Power(base, exponent):
             return Power(substitute(base, replacements), exponent)
+        case Call(function, arguments):
+            return Call(function, tuple(substitute(argument, replacements) for argument in arguments))
     return expression
 
 
@@ -190,10 +225,12 @@ def fractional(expression: Expression) -> Expression:
             return Product(tuple(map(fractional, factors)))
         case Power(base, exponent):
             return Power(fractional(base), exponent)
+        case Call(function, arguments):
+            return Call(function, tuple(map(fractional, arguments)))
     return expression
 
 
-# how tightly a piece of text binds: 1 sum, 2 product, 3 power or signed number, 4 atom
+# how tightly a piece of text binds: 0 condition, 1 sum, 2 product, 3 power or signed number, 4 atom
 def _text(expression: Expression) -> tuple[str, int]:
     match expression:
         case Number(value):
@@ -209,11 +246,22 @@ def _text(expression: Expression) -> tuple[str, int]:
             if exponent < 0:
                 return _product_text((expression,))
             return f"{_wrapped(base, 4)}^{exponent}", 3
+        case Call():
+            return _call_text(expression)
 
 
 def _wrapped(expression: Expression, least: int) -> str:
     text, binding = _text(expression)
     return text if binding >= least else f"({text})"
+
+
+def _call_text(call: Call) -> tuple[str, int]:
+    match call:
+        case Call("power", (base, exponent)):
+            return f"{_wrapped(base, 4)}^{_wrapped(exponent, 4)}", 3
+        case Call("before" | "until" as function, (border,)):
+            return f"{TIME} {'<' if function == 'before' else '<='} {_wrapped(border, 1)}", 0
+    return f"{call.function}({', '.join(_text(argument)[0] for argument in call.arguments)})", 4
 
 
 def _sum_text(terms: tuple[Expression, ...]) -> tuple[str, int]:

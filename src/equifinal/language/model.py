@@ -1,6 +1,9 @@
-"""A rational ODE model: states, unknown parameters, constants, outputs, initial values, quantities of interest.
+"""An ODE model: states, unknown parameters, constants, outputs, initial values, quantities of interest, and events.
 
-    x' = f(x, u, theta),   x(0) = x0(theta),   y = h(x, u, theta),   f, x0, h rational with rational coefficients.
+    x' = f(x, u, t, theta),   x(0) = x0(theta),   y = h(x, u, t, theta),
+
+f, x0 and h being rational with rational coefficients, or calling functions such as exp. At events states jump; levels
+are what is constant between them.
 
 `Model.parse` reads it from plain text. What the text leaves open is unknown: a name that is not a state, a
 definition, a constant or an input is a parameter, and a state ``x`` without an initial value starts at the parameter
@@ -9,22 +12,23 @@ definition, a constant or an input is a parameter, and a state ``x`` without an 
 
 from __future__ import annotations
 
-import random
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
 from equifinal.errors import ModelError, did_you_mean
+from equifinal.language.checks import checked, finite_somewhere, free_names, in_order
 from equifinal.language.expression import (
+    TIME,
     Expression,
     Name,
     Number,
     Power,
     evaluate,
-    height,
     initial_name,
+    is_rational,
     name_nodes,
     names,
     number_text,
@@ -32,16 +36,35 @@ from equifinal.language.expression import (
     to_text,
     walk,
 )
+from equifinal.language.functions import call_on_arrays
 from equifinal.language.parser import parse_expression
 
-MAX_TERMS = 50_000  # nodes of all equations together, once definitions are put in
-MAX_DEPTH = 300
 MAX_CANCELLED = 300  # nodes of an expression whose common factors are looked for
 
 
 @dataclass(frozen=True)
+class Event:
+    """A moment at which states and levels take new values.
+
+    Attributes
+    ----------
+    time
+        When, in parameters and constants. An event at or before the start happens at the start.
+    sets
+        The new values by name, in states, levels, inputs, parameters, constants and time, as they are just before;
+        events at one time happen one after another, in the order in which the model has them.
+    first
+        Whether it comes before an observation at the same time, rather than after it.
+    """
+
+    time: Expression
+    sets: Mapping[str, Expression]
+    first: bool = False
+
+
+@dataclass(frozen=True)
 class Model:
-    """A rational ODE model. Build it with `Model.parse`; every expression is exact.
+    """An ODE model. Build it with `Model.parse`; every expression is exact.
 
     Attributes
     ----------
@@ -64,6 +87,15 @@ class Model:
         Quantities of interest: functions of parameters and constants.
     trajectories
         Those that change with time: functions of states and inputs too.
+    levels
+        What is constant between events, each with its value from the start on: in parameters and constants.
+    events
+        When states and levels jump, and where to.
+    onset
+        When the model starts, in parameters and constants; until then everything is as at the start. None: at time 0.
+    before
+        The model as it held before, with the same states: it was at rest when this one starts, and its initial values
+        say from where it came to rest. This model's own initial values then have no meaning. None: there is none.
     """
 
     states: tuple[str, ...]
@@ -76,6 +108,10 @@ class Model:
     outputs: tuple[str, ...]
     quantities: Mapping[str, Expression] = field(default_factory=dict)
     trajectories: Mapping[str, Expression] = field(default_factory=dict)
+    levels: Mapping[str, Expression] = field(default_factory=dict)
+    events: tuple[Event, ...] = ()
+    onset: Expression | None = None
+    before: Model | None = None
 
     @staticmethod
     def parse(
@@ -135,6 +171,37 @@ class Model:
         return tuple(self._regular(self._expanded(Name(y))) for y in self.outputs)
 
     @cached_property
+    def first_levels(self) -> tuple[Expression, ...]:
+        """Levels at the start, in parameters and constants only."""
+        return tuple(self._expanded(value) for value in self.levels.values())
+
+    @cached_property
+    def jumps(self) -> tuple[Event, ...]:
+        """Events with definitions put in."""
+        return tuple(
+            Event(self._expanded(e.time), {x: self._expanded(v) for x, v in e.sets.items()}, e.first)
+            for e in self.events
+        )
+
+    @cached_property
+    def start_time(self) -> Expression:
+        """When the model starts, in parameters and constants only."""
+        return Number(Fraction(0)) if self.onset is None else self._expanded(self.onset)
+
+    @cached_property
+    def uses_time(self) -> bool:
+        """Whether time itself stands in an equation, an output or the new value of an event."""
+        jumps = [value for event in self.jumps for value in event.sets.values()]
+        return any(TIME in names(e) for e in (*self.rhs, *self.observed, *jumps))
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the model is rational, does not name time, and nothing ever happens to it but its known inputs."""
+        happens = self.levels or self.events or self.onset is not None or self.before is not None
+        parts = (*self.rhs, *self.start, *self.observed)
+        return not happens and not self.uses_time and all(map(is_rational, parts))
+
+    @cached_property
     def interest(self) -> Mapping[str, Expression]:
         """Quantities of interest in parameters and constants only."""
         return {name: self._expanded(expression) for name, expression in self.quantities.items()}
@@ -142,7 +209,7 @@ class Model:
     @cached_property
     def closed_definitions(self) -> Mapping[str, Expression]:
         closed: dict[str, Expression] = {}
-        for name in _in_order(self.definitions):
+        for name in in_order(self.definitions):
             closed[name] = substitute(self.definitions[name], closed)
         return closed
 
@@ -157,10 +224,10 @@ class Model:
     def _regular(self, expression: Expression) -> Expression:
         """The expression without what it divides by in vain: ``a*x^2/x`` is ``a*x`` where x starts at zero."""
         quotients = any(isinstance(node, Power) and node.exponent < 0 for node in walk(expression))
-        if not quotients or sum(1 for _ in walk(expression)) > MAX_CANCELLED:
+        if not quotients or not is_rational(expression) or sum(1 for _ in walk(expression)) > MAX_CANCELLED:
             return expression
         starts = dict(zip(self.states, self.start, strict=True))
-        if any(_finite_somewhere(substitute(expression, starts), self, attempt) for attempt in range(2)):
+        if any(finite_somewhere(substitute(expression, starts), self, attempt) for attempt in range(2)):
             return expression
         from equifinal.language.cancelling import cancelled
 
@@ -174,21 +241,54 @@ class Model:
         named = {name: self.trajectories[name] for name in new if name in self.trajectories}
         return replace(self, definitions={**named, **self.definitions}, outputs=(*self.outputs, *new), trajectories={})
 
-    def vary(self, *, constants: Mapping[str, Any] | None = None, initial: Mapping[str, str] | None = None) -> Model:
-        """The same model with other constants or initial values, as another experiment would have them."""
-        new_constants = dict(self.constants)
+    def vary(
+        self,
+        *,
+        constants: Mapping[str, Any] | None = None,
+        initial: Mapping[str, str] | None = None,
+        events: Iterable[Event] | None = None,
+        levels: Mapping[str, Expression] | None = None,
+        onset: str | Expression | None = None,
+        before: Model | None = None,
+    ) -> Model:
+        """The same model as another experiment has it.
+
+        Parameters
+        ----------
+        constants
+            Other values: numbers, or expressions in parameters and other constants, such as the name of a parameter.
+        initial
+            Other initial values.
+        events, levels, onset, before
+            What happens in this experiment; see `Model`. Events and levels are added to those that there are.
+        """
+        new_constants, named = dict(self.constants), dict(self.definitions)
         for name, value in (constants or {}).items():
             if name not in self.constants:
                 hint = did_you_mean(name, self.constants)
                 raise ModelError(f"unknown constant '{name}'{hint}; an exponent cannot be varied", word=name)
-            new_constants[name] = exact_number(value, f"constant '{name}'")
+            expression = read_part(value, f"constant '{name}'") if isinstance(value, str) else None
+            if expression is not None and names(expression):  # no longer a number, but a name for something else
+                del new_constants[name]
+                named = {name: expression, **named}
+            else:
+                new_constants[name] = exact_number(value, f"constant '{name}'")
         new_initial = dict(self.initial)
         for state, text in (initial or {}).items():
             if state not in self.states:
                 hint = did_you_mean(state, self.states)
                 raise ModelError(f"initial value of an unknown state '{state}'{hint}", word=state)
             new_initial[state] = read_part(str(text), f"initial value of '{state}'")
-        draft = replace(self, constants=new_constants, initial=new_initial)
+        draft = replace(
+            self,
+            constants=new_constants,
+            definitions=named,
+            initial=new_initial,
+            levels={**self.levels, **(levels or {})},
+            events=(*self.events, *(events or ())),
+            onset=read_part(onset, "the onset") if isinstance(onset, str) else onset or self.onset,
+            before=before or self.before,
+        )
         kept = free_names(draft)
         unseen = [name for name in self.parameters if name not in kept and name not in free_names(self)]
         return checked(replace(draft, parameters=(*kept, *unseen)))
@@ -234,12 +334,17 @@ def exact_number(value: Any, what: str) -> Fraction:
         raise ModelError(f"{what} must be a number, not {value!r}")
     try:
         expression = parse_expression(value if isinstance(value, str) else repr(value))
-        exact = evaluate(expression, {}, Fraction)
-    except (ModelError, KeyError, ArithmeticError):
+        exact = evaluate(expression, {}, Fraction, _nearest_number)
+    except (ModelError, KeyError, ArithmeticError, ValueError, OverflowError):
         raise ModelError(f"{what} must be a finite number, not {value!r}", word=str(value)) from None
     if exact and not 1e-300 < abs(exact) < 1e300:
         raise ModelError(f"{what} is too large or too small a number", word=str(value)[:20])
     return Fraction(exact)
+
+
+def _nearest_number(function: str, arguments: Sequence[Fraction]) -> Fraction:
+    """The value of a function as it prints: a constant such as log(2) is a number."""
+    return Fraction(repr(float(call_on_arrays(function, [float(value) for value in arguments]))))
 
 
 def read_part(text: str, what: str, constants: Mapping[str, Fraction] | None = None) -> Expression:
@@ -248,164 +353,3 @@ def read_part(text: str, what: str, constants: Mapping[str, Fraction] | None = N
         return parse_expression(text, constants)
     except ModelError as error:
         raise ModelError(f"{what}, column {error.column}: {error.message}", word=error.word) from None
-
-
-# --- checks that hold for every model, however it was made ---
-
-
-def free_names(model: Model) -> tuple[str, ...]:
-    """Names in the equations that nothing declares, in order of first appearance: the parameters."""
-    declared = {*model.states, *model.definitions, *model.constants, *model.inputs}
-    declared |= {initial_name(x) for x in model.states}
-    expressions = [*model.equations.values(), *model.definitions.values(), *model.initial.values()]
-    free: dict[str, None] = {}
-    for expression in expressions:
-        for node in name_nodes(expression):
-            if node.name in declared:
-                continue
-            where = {"line": node.line, "column": node.column, "word": node.name}
-            if node.name == "t":
-                raise ModelError(
-                    "'t' stands for time, and equations may not depend on it directly; add a state for it: "
-                    "clock' = 1, clock(0) = 0",
-                    **where,  # type: ignore[arg-type]
-                )
-            if node.name.endswith("(0)"):
-                hint = did_you_mean(node.name[:-3], model.states)
-                raise ModelError(f"'{node.name}' is not the initial value of a state{hint}", **where)  # type: ignore[arg-type]
-            free[node.name] = None
-    return tuple(free)
-
-
-def checked(model: Model) -> Model:
-    _in_order(model.definitions)
-    _check_initial_values(model)
-    for name in model.outputs:
-        if name not in model.definitions and name not in model.states:
-            known = {*model.definitions, *model.states}
-            raise ModelError(f"output '{name}' is not defined in the equations{did_you_mean(name, known)}", word=name)
-    if not model.outputs:
-        raise ModelError("the model has no outputs: declare which definitions or states are observed")
-    _check_size(model)
-    _check_division(model)
-    return model
-
-
-def _in_order(definitions: Mapping[str, Expression]) -> list[str]:
-    """Definitions so that each comes after those it uses; a circle among them is an error."""
-    order: list[str] = []
-    done: set[str] = set()
-    for root in definitions:
-        path: list[str] = []
-        stack = [(root, False)]
-        while stack:
-            name, leaving = stack.pop()
-            if leaving:
-                path.pop()
-                if name not in done:
-                    done.add(name)
-                    order.append(name)
-                continue
-            if name in done:
-                continue
-            if name in path:
-                circle = " -> ".join([*path[path.index(name) :], name])
-                raise ModelError(f"the definitions are circular: {circle}", word=name)
-            path.append(name)
-            stack.append((name, True))
-            stack.extend((used, False) for used in names(definitions[name]) if used in definitions)
-    return order
-
-
-def _check_initial_values(model: Model) -> None:
-    as_definitions = {initial_name(x): model.initial[x] for x in model.states} | dict(model.definitions)
-    _in_order(as_definitions)  # S(0) = N - I(0), I(0) = N - S(0) is a circle
-    reachable: dict[str, set[str]] = {}
-    for name in _in_order(as_definitions):
-        direct = set(names(as_definitions[name]))
-        reachable[name] = direct.union(*(reachable[n] for n in direct if n in as_definitions))
-    for x in model.states:
-        for name in reachable[initial_name(x)]:
-            if name in model.states:
-                raise ModelError(
-                    f"the initial value of '{x}' depends on the state '{name}'; write {name}(0) for its initial value",
-                    word=name,
-                )
-            if name in model.inputs:
-                raise ModelError(f"the initial value of '{x}' depends on the input '{name}'", word=name)
-
-
-def _check_size(model: Model) -> None:
-    """Refuse definitions that grow without bound when put into each other, before doing so."""
-    named = dict(model.definitions) | {initial_name(x): model.initial[x] for x in model.states}
-    size: dict[str, int] = {}
-    depth: dict[str, int] = {}
-
-    def measure(expression: Expression) -> tuple[int, int]:
-        inner = [node.name for node in name_nodes(expression) if node.name in size]
-        nodes = sum(1 for _ in walk(expression)) + sum(size[name] for name in inner)
-        return nodes, height(expression) + max((depth[name] for name in inner), default=0)
-
-    for name in _in_order(named):
-        size[name], depth[name] = measure(named[name])
-    parts = [*model.equations.values(), *(Name(y) for y in model.outputs), *model.quantities.values()]
-    measured = [measure(part) for part in parts]
-    total = max(sum(nodes for nodes, _ in measured), max(size.values()))
-    if total > MAX_TERMS:
-        raise ModelError(
-            f"with definitions substituted, the equations have {total} terms; at most {MAX_TERMS} are allowed"
-        )
-    if max(*(deep for _, deep in measured), *depth.values()) > MAX_DEPTH:
-        raise ModelError(f"definitions are nested more than {MAX_DEPTH} levels deep")
-
-
-def _check_division(model: Model) -> None:
-    """Division by something that is zero for all parameters, found by evaluating at random points modulo a prime."""
-    parts = {f"the equation of '{x}'": e for x, e in zip(model.states, model.rhs, strict=True)}
-    parts |= {f"the initial value of '{x}'": e for x, e in zip(model.states, model.start, strict=True)}
-    parts |= {f"output '{y}'": e for y, e in zip(model.outputs, model.observed, strict=True)}
-    parts |= {f"quantity '{q}'": e for q, e in model.interest.items()}
-    for where, expression in parts.items():
-        if not any(_finite_somewhere(expression, model, attempt) for attempt in range(3)):
-            raise ModelError(f"{where} divides by zero for all parameters")
-
-
-def _finite_somewhere(expression: Expression, model: Model, attempt: int) -> bool:
-    rng = random.Random(attempt)
-    values = {name: _Residue(rng.randrange(_PRIME)) for name in names(expression)}
-    values |= {name: _Residue.of(value) for name, value in model.constants.items()}
-    try:
-        evaluate(expression, values, _Residue.of)
-    except ZeroDivisionError:
-        return False
-    return True
-
-
-_PRIME = 2**61 - 1
-
-
-class _Residue:
-    """A number modulo a prime, just enough for `evaluate`."""
-
-    __slots__ = ("value",)
-
-    def __init__(self, value: int):
-        self.value = value % _PRIME
-
-    @staticmethod
-    def of(number: Fraction) -> _Residue:
-        return _Residue(number.numerator) / _Residue(number.denominator)
-
-    def __add__(self, other: _Residue) -> _Residue:
-        return _Residue(self.value + other.value)
-
-    def __mul__(self, other: _Residue) -> _Residue:
-        return _Residue(self.value * other.value)
-
-    def __truediv__(self, other: _Residue) -> _Residue:
-        if other.value == 0:
-            raise ZeroDivisionError
-        return _Residue(self.value * pow(other.value, -1, _PRIME))
-
-    def __pow__(self, exponent: int) -> _Residue:
-        return _Residue(pow(self.value, exponent, _PRIME))

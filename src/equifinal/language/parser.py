@@ -1,19 +1,18 @@
-"""Text to exact rational expressions: a tokenizer and a recursive-descent parser.
+"""Text to exact expressions: a tokenizer and a recursive-descent parser.
 
-The language is what a modeller writes: ``beta*S*I/(K + S)^2 - 1e-5``. Text is parsed and never evaluated; every error
-says where it is, which word is at fault and what would be right.
+The language is what a modeller writes: ``beta*S*I/(K + S)^2 - 1e-5*exp(-k*t)``. Text is parsed and never evaluated;
+every error says where it is, which word is at fault and what would be right.
 """
 
 from __future__ import annotations
 
-import re
-import unicodedata
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from fractions import Fraction
-from typing import NamedTuple
 
-from equifinal.errors import ModelError
+from equifinal.errors import ModelError, did_you_mean
+from equifinal.language.conditions import both, compared, either, negated
 from equifinal.language.expression import (
+    Call,
     Expression,
     Name,
     Number,
@@ -21,122 +20,54 @@ from equifinal.language.expression import (
     Product,
     Sum,
     children,
+    evaluate,
     initial_name,
+    names,
     negative,
     reciprocal,
 )
+from equifinal.language.functions import CONDITIONS, FUNCTIONS
+from equifinal.language.tokens import Token, is_word, shown, tokenize
 
-MAX_LENGTH = 100_000
 MAX_NESTING = 50
 MAX_POWER = 1000  # of nested powers, their product
 MAX_DIGITS = 300  # of a number, and of its decimal exponent's value
 
 
-# --- tokens ---
-
-
-class Token(NamedTuple):
-    kind: str  # "number", "name", "sign", "newline", "end"
-    text: str
-    line: int
-    column: int
-
-
-_NUMBER = re.compile(r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
-# what pasted text contains for what the language writes
-_SPELLINGS = {"−": "-", "–": "-", "·": "*", "×": "*", "⋅": "*", "÷": "/", "’": "'", "′": "'", "‘": "'", "µ": "μ"}
-_SIGNS = ("**", "+", "-", "*", "/", "^", "(", ")", "=", "'", ";")
-_SUPERSCRIPTS = "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻"
-_HINTS = {
-    ",": "; write decimals with a point, and one equation on a line",
-    "[": "; use round brackets",
-    "{": "; use round brackets",
-    "!": "; factorials are not rational functions",
-    "<": "; equations cannot branch on a condition",
-    ">": "; equations cannot branch on a condition",
-    ":": "; write an equation as name = expression",
-    '"': "; names are written without quotes",
+COMPARISONS = ("<=", ">=", "<", ">")
+# other ways of writing a function, in terms of those there are
+_SQUARE_ROOT = Number(Fraction(1, 2))
+_WRITTEN_OTHERWISE: dict[str, Callable[..., Expression]] = {
+    "ln": lambda x: Call("log", (x,)),
+    "log10": lambda x: _logarithm(x, 10),
+    "log2": lambda x: _logarithm(x, 2),
+    "sqrt": lambda x: Call("power", (x, _SQUARE_ROOT)),
+    "pow": lambda x, n: _power(x, n),
 }
+_ARITIES = {"ln": 1, "log10": 1, "log2": 1, "sqrt": 1, "pow": 2}
+KNOWN_FUNCTIONS = (*(name for name in FUNCTIONS if name not in CONDITIONS), *_WRITTEN_OTHERWISE)
 
 
-def _starts_name(char: str) -> bool:
-    return char == "_" or char.isalpha()
+def _logarithm(x: Expression, base: int) -> Expression:
+    return Product((Call("log", (x,)), Power(Call("log", (Number(Fraction(base)),)), -1)))
 
 
-def _continues_name(char: str) -> bool:
-    if char in _SUPERSCRIPTS:
-        return False
-    return char == "_" or char.isalnum() or unicodedata.category(char) in ("Mn", "Mc")
+def _power(base: Expression, exponent: Expression) -> Expression:
+    """A power: a `Power` where the exponent is a whole number."""
+    number = _rational_number(exponent)
+    if number is None:
+        return Call("power", (base, exponent))
+    if number.denominator != 1:
+        return Call("power", (base, Number(number)))
+    return Power(base, int(number)) if number else Number(Fraction(1))
 
 
-def canonical_name(name: str) -> str:
-    """A name in the spelling that the tokenizer gives it: letters that look the same are the same."""
-    return "".join(_SPELLINGS.get(char, char) for char in unicodedata.normalize("NFC", name))
-
-
-def tokenize(text: str) -> list[Token]:
-    """Split model text into tokens; comments run from ``#`` to the end of the line."""
-    if not isinstance(text, str):
-        raise ModelError(f"model text must be a string, not {type(text).__name__}")
-    if len(text) > MAX_LENGTH:
-        raise ModelError(f"the text is {len(text)} characters long; at most {MAX_LENGTH} are allowed")
-    tokens: list[Token] = []
-    lines = re.split(r"\r\n|\r|\n", unicodedata.normalize("NFC", text))
-    for line_number, raw in enumerate(lines, start=1):
-        line = "".join(_SPELLINGS.get(char, char) for char in raw)
-        position = 0
-        while position < len(line):
-            char, column = line[position], position + 1
-            if char == "#":
-                break
-            if char.isspace() or char == "\ufeff":
-                position += 1
-                continue
-            if number := _NUMBER.match(line, position):
-                tokens.append(Token("number", number.group(), line_number, column))
-                position = number.end()
-            elif _starts_name(char):
-                end = position + 1
-                while end < len(line) and _continues_name(line[end]):
-                    end += 1
-                tokens.append(Token("name", line[position:end], line_number, column))
-                position = end
-            elif sign := next((s for s in _SIGNS if line.startswith(s, position)), None):
-                tokens.append(Token("newline" if sign == ";" else "sign", sign, line_number, column))
-                position += len(sign)
-            else:
-                hint = "; write powers as x^2" if char in _SUPERSCRIPTS else _HINTS.get(char, "")
-                shown = char if char.isprintable() else f"U+{ord(char):04X}"
-                raise ModelError(f"unexpected character '{shown}'{hint}", line=line_number, column=column, word=char)
-        tokens.append(Token("newline", "end of line", line_number, len(line) + 1))
-    tokens.append(Token("end", "end of text", len(lines), len(lines[-1]) + 1))
-    return tokens
-
-
-# --- parser ---
-
-_AS_A_STATE = {
-    "exp": "for example w = exp(-k*t) is the state w' = -k*w with w(0) = 1",
-    "log": "for example w = log(x) is the state w' = x'/x, with x' written out",
-    "sin": "for example s = sin(w*t), c = cos(w*t) are the states s' = w*c, c' = -w*s with s(0) = 0, c(0) = 1",
-    "sqrt": "for example w = sqrt(x) is the state w' = x'/(2*w), with x' written out",
-    "tanh": "for example w = tanh(k*t) is the state w' = k*(1 - w^2) with w(0) = 0",
-}
-_AS_A_STATE |= {
-    "ln": _AS_A_STATE["log"],
-    "log10": _AS_A_STATE["log"],
-    "log2": _AS_A_STATE["log"],
-    "cos": _AS_A_STATE["sin"],
-    "pow": _AS_A_STATE["sqrt"],
-}
-_FRACTIONAL = (
-    "models must be rational, so an exponent is a whole number written out; a fractional power w = x^a can "
-    "often be rewritten as an extra state, w' = a*w*x'/x with x' written out"
-)
-
-
-def _is_word(token: Token, *texts: str) -> bool:
-    return token.kind in ("sign", "name") and token.text in texts
+def _rational_number(expression: Expression) -> Fraction | None:
+    """The value of an expression without names and functions; None if it has some, or no value."""
+    try:
+        return Fraction(evaluate(expression, {}, Fraction))
+    except (KeyError, TypeError, ArithmeticError):
+        return None
 
 
 class Parser:
@@ -168,12 +99,12 @@ class Parser:
             self.position += 1
 
     def take_if(self, *texts: str) -> Token | None:
-        return self.take() if _is_word(self.peek(), *texts) else None
+        return self.take() if is_word(self.peek(), *texts) else None
 
     def expect(self, text: str, why: str) -> Token:
         if token := self.take_if(text):
             return token
-        raise self.error(f"expected '{text}' {why}, found {_shown(self.peek())}")
+        raise self.error(f"expected '{text}' {why}, found {shown(self.peek())}")
 
     def error(self, message: str, token: Token | None = None) -> ModelError:
         token = token or self.peek()
@@ -201,8 +132,9 @@ class Parser:
                 factor = reciprocal(factor)
             factors.append(factor)
         follower = self.peek()
-        if follower.kind in ("number", "name") or _is_word(follower, "("):
-            raise self.error(f"an operator is missing before {_shown(follower)}; products are written with *")
+        joins = self.nesting and is_word(follower, "and", "or")
+        if (follower.kind in ("number", "name") and not joins) or is_word(follower, "("):
+            raise self.error(f"an operator is missing before {shown(follower)}; products are written with *")
         return factors[0] if len(factors) == 1 else Product(tuple(factors))
 
     def signed(self) -> Expression:
@@ -218,30 +150,35 @@ class Parser:
         if not self.take_if("^", "**"):
             return base
         exponent = self.exponent()
-        if _is_word(self.peek(), "^", "**"):
+        if is_word(self.peek(), "^", "**"):
             raise self.error("a power of a power is ambiguous; put brackets: (x^2)^3")
-        if exponent < 0 and isinstance(base, Number) and base.value == 0:
-            raise self.error("division by zero", start)
-        if _power_height(base) * abs(exponent) > MAX_POWER:
-            raise self.error(f"powers above {MAX_POWER} are not read", start)
-        return Power(base, exponent) if exponent else Number(Fraction(1))
+        found = _power(base, exponent)
+        return self.checked_power(found, start)
 
-    def exponent(self) -> int:
-        start = self.peek()
-        bracket = self.take_if("(")
-        sign = -1 if self.take_if("-") else 1
-        token = self.take()
-        if token.kind == "name" and token.text in self.constants:
-            value = self.exponents[token.text] = self.constants[token.text]
-        elif token.kind == "number":
-            value = _number(token)
-        else:
-            raise self.error(_FRACTIONAL, start)
-        if value.denominator != 1 or (bracket and not self.take_if(")")):
-            raise self.error(_FRACTIONAL, start)
-        if abs(value) > MAX_POWER:
+    def checked_power(self, found: Expression, start: Token) -> Expression:
+        match found:
+            case Power(Number(value), exponent) if value == 0 and exponent < 0:
+                raise self.error("division by zero", start)
+        if _power_height(found) > MAX_POWER:
             raise self.error(f"powers above {MAX_POWER} are not read", start)
-        return sign * int(value)
+        return found
+
+    def exponent(self) -> Expression:
+        """A number, a name, or anything in brackets; a constant that is a whole number is put in for good."""
+        is_negative = bool(self.take_if("-"))
+        exponent = self.atom()
+        numbers = {name: self.constants[name] for name in names(exponent) if name in self.constants}
+        if numbers and set(names(exponent)) == set(numbers):
+            try:
+                value = Fraction(evaluate(exponent, numbers, Fraction))
+            except (TypeError, ArithmeticError):
+                value = Fraction(1, 2)  # something else than a whole number
+            if value.denominator == 1:
+                if abs(value) > MAX_POWER:
+                    raise self.error(f"powers above {MAX_POWER} are not read")
+                self.exponents |= numbers
+                exponent = Number(value)
+        return negative(exponent) if is_negative else exponent
 
     def atom(self) -> Expression:
         token = self.peek()
@@ -250,50 +187,119 @@ class Parser:
             return Number(_number(token))
         if token.kind == "name":
             return self.named()
-        if _is_word(token, "("):
+        if is_word(token, "("):
             if self.nesting >= MAX_NESTING:
                 raise self.error(f"brackets are nested more than {MAX_NESTING} deep")
             self.nesting += 1
             self.take()
-            inner = self.expression()
-            if not _is_word(self.peek(), ")"):
+            inner = self.condition()
+            if not is_word(self.peek(), ")"):
                 raise self.error(
                     f"the bracket opened at line {token.line}, column {token.column} is not closed: "
-                    f"expected ')' or an operator, found {_shown(self.peek())}"
+                    f"expected ')' or an operator, found {shown(self.peek())}"
                 )
             self.nesting -= 1
             self.take()
             return inner
-        raise self.error(f"expected a number, a name or '(', found {_shown(token)}")
+        raise self.error(f"expected a number, a name or '(', found {shown(token)}")
 
     def named(self) -> Expression:
         """A name; ``x(t)`` means ``x``, and ``x(0)`` is the initial value of ``x``."""
         token = self.take()
-        if not _is_word(self.peek(), "("):
+        if not is_word(self.peek(), "("):
             return Name(token.text, token.line, token.column)
         argument, closing = self.peek(1), self.peek(2)
-        if argument.text in ("t", "0") and _is_word(closing, ")"):
+        if token.text in KNOWN_FUNCTIONS:
+            return self.called(token)
+        if argument.text in ("t", "0") and is_word(closing, ")"):
             self.position += 3
             if self.nesting:
                 self.skip_newlines()
             name = token.text if argument.text == "t" else initial_name(token.text)
             return Name(name, token.line, token.column)
-        rewriting = _AS_A_STATE.get(token.text.lower())
-        if rewriting:
-            raise self.error(
-                f"'{token.text}' is not rational, and models must be; such a term can often be rewritten as an "
-                f"extra state: {rewriting}",
-                token,
-            )
-        raise self.error(
-            f"'{token.text}(...)' is a function call, and models must be rational: only + - * / and whole-number "
-            f"powers; if a product was meant, write {token.text}*(...)",
-            token,
-        )
+        return self.called(token)
+
+    def called(self, token: Token) -> Expression:
+        """A function of arguments in brackets, whose name was just taken."""
+        name = token.text if token.text in KNOWN_FUNCTIONS else token.text.lower()
+        if name not in KNOWN_FUNCTIONS:
+            hint = did_you_mean(token.text, KNOWN_FUNCTIONS) or f"; if a product was meant, write {token.text}*(...)"
+            raise self.error(f"'{token.text}' is not a function that is known{hint}", token)
+        if self.nesting >= MAX_NESTING:
+            raise self.error(f"brackets are nested more than {MAX_NESTING} deep")
+        self.nesting += 1
+        self.take()
+        arguments: list[Expression] = []
+        while True:
+            arguments.append(self.condition())
+            if not self.take_if(","):
+                break
+        if not is_word(self.peek(), ")"):
+            raise self.error(f"expected ',' or ')' after an argument of '{token.text}', found {shown(self.peek())}")
+        self.nesting -= 1
+        self.take()
+        least, most = (_ARITIES[name],) * 2 if name in _ARITIES else FUNCTIONS[name][:2]
+        if len(arguments) < least or (most is not None and len(arguments) > most):
+            wanted = f"{least} argument{'s' if least > 1 else ''}" + ("" if most == least else " or more")
+            raise self.error(f"'{token.text}' takes {wanted}, not {len(arguments)}", token)
+        if name == "piecewise":
+            self.check_pieces(arguments, token)
+        if name not in _WRITTEN_OTHERWISE:
+            return Call(name, tuple(arguments))
+        return self.checked_power(_WRITTEN_OTHERWISE[name](*arguments), token)
+
+    def check_pieces(self, arguments: list[Expression], token: Token) -> None:
+        if len(arguments) % 2 == 0:
+            raise self.error("piecewise needs a last value: piecewise(value, t < time, ..., otherwise)", token)
+        if not all(_is_condition(condition) for condition in arguments[1::2]):
+            raise self.error("piecewise takes values and conditions on time in turn: piecewise(a, t < 10, b)", token)
+
+    # conditions
+
+    def condition(self) -> Expression:
+        """An expression, or a condition on time: comparisons with *and*, *or* and *not*."""
+        found = self.conjunction()
+        while self.take_if("or"):
+            found = either(found, self.conjunction())
+        return found
+
+    def conjunction(self) -> Expression:
+        found = self.negation()
+        while self.take_if("and"):
+            found = both(found, self.negation())
+        return found
+
+    def negation(self) -> Expression:
+        if is_word(self.peek(), "not") and (self.peek(1).kind in ("name", "number") or self.peek(1).text == "("):
+            self.take()
+            return negated(self.negation())
+        return self.comparison()
+
+    def comparison(self) -> Expression:
+        left = self.expression()
+        found: Expression | None = None
+        while sign := self.take_if(*COMPARISONS):
+            right = self.expression()
+            holds = compared(left, sign.text, right)
+            if holds is None:
+                raise self.error(
+                    "conditions compare the time t with numbers, constants and parameters, such as t < 10 or t >= t_on",
+                    sign,
+                )
+            found, left = holds if found is None else both(found, holds), right
+        return left if found is None else found
 
 
-def _shown(token: Token) -> str:
-    return f"'{token.text}'" if token.kind not in ("newline", "end") or token.text == ";" else f"the {token.text}"
+def _is_condition(expression: Expression) -> bool:
+    """Whether an expression is made of conditions on time only, and so is 0 or 1."""
+    match expression:
+        case Call(function, _):
+            return function in CONDITIONS
+        case Product(parts):
+            return all(map(_is_condition, parts))
+        case Sum((Number(value), Product((Number(sign), *inner)))):
+            return value == 1 and sign == -1 and all(map(_is_condition, inner))
+    return False
 
 
 def _power_height(expression: Expression) -> int:
@@ -320,7 +326,7 @@ def is_name(text: str) -> bool:
         parsed = parse_expression(text)
     except ModelError:
         return False
-    return isinstance(parsed, Name) and "(" not in text
+    return isinstance(parsed, Name) and "(" not in text and parsed.name not in ("and", "or", "not")
 
 
 def parse_expression(text: str, constants: Mapping[str, Fraction] | None = None) -> Expression:
@@ -330,7 +336,7 @@ def parse_expression(text: str, constants: Mapping[str, Fraction] | None = None)
     expression = parser.expression()
     parser.skip_newlines()
     if parser.peek().kind != "end":
-        raise parser.error(f"expected the end of the expression, found {_shown(parser.peek())}")
+        raise parser.error(f"expected the end of the expression, found {shown(parser.peek())}")
     return expression
 
 

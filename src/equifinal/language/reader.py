@@ -8,9 +8,11 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from equifinal.errors import ModelError, did_you_mean
-from equifinal.language.expression import Expression, Name, Number, initial_name, name_nodes, substitute
-from equifinal.language.model import Model, checked, exact_number, free_names, read_part
-from equifinal.language.parser import Parser, canonical_name, is_name
+from equifinal.language.checks import checked, free_names
+from equifinal.language.expression import TIME, Expression, Name, Number, initial_name, name_nodes, substitute
+from equifinal.language.model import Model, exact_number, read_part
+from equifinal.language.parser import Parser, is_name
+from equifinal.language.tokens import canonical_name, shown
 
 
 class Statement(NamedTuple):
@@ -49,7 +51,7 @@ def read_statements(
         parser.skip_newlines()
         expression = parser.expression()
         if parser.peek().kind not in ("newline", "end"):
-            raise parser.error(f"expected an operator or the end of the line, found '{parser.peek().text}'")
+            raise parser.error(f"expected an operator or the end of the line, found {shown(parser.peek())}")
         statements.append(Statement(kind, name, expression, first.line, first.column))
 
 
@@ -223,7 +225,7 @@ def _read_quantities(
         closed = substitute(expression, model.closed_definitions)
         changes = False
         for node in name_nodes(closed):
-            if node.name in model.states or node.name in model.inputs:
+            if node.name in model.states or node.name in model.inputs or node.name == TIME:
                 changes = True
             elif node.name not in known and node.name not in {initial_name(x) for x in model.states}:
                 raise ModelError(

@@ -30,7 +30,20 @@ def assemble(
     """
     pointer = "double*" if typed_pointers else "ptr"
     write = _complex_function if complex_numbers else _function
-    return "\n".join(write(graph, name, roots, pointer) for name, roots in functions.items())
+    return "\n".join([*_declarations(graph, functions), *(write(graph, *f, pointer) for f in functions.items())])
+
+
+# functions that LLVM knows, and those that come from the C library
+_FUNCTIONS = {name: f"llvm.{name}.f64" for name in ("exp", "log", "sin", "cos")} | {"tan": "tan", "tanh": "tanh"}
+_POWER = "llvm.pow.f64"
+
+
+def _declarations(graph: Graph, functions: Mapping[str, Sequence[int]]) -> Iterable[str]:
+    nodes = [graph.nodes[a] for a in graph.reachable(root for roots in functions.values() for root in roots)]
+    for name in sorted({node[1] for node in nodes if node[0] == "function"}):
+        yield f"declare double @{_FUNCTIONS[name]}(double)"
+    if any(node[0] == "real_power" for node in nodes):
+        yield f"declare double @{_POWER}(double, double)"
 
 
 def header(name: str, pointer: str) -> str:
@@ -70,6 +83,18 @@ def _function(graph: Graph, name: str, roots: Sequence[int], pointer: str) -> st
                 values[a] = operation(register, "fneg", values[node[1]])
             case "power":
                 values[a] = power(values[node[1]], node[2])
+            case "function":
+                lines.append(f"  {register} = call double @{_FUNCTIONS[node[1]]}(double {values[node[2]]})")
+                values[a] = register
+            case "real_power":
+                base, exponent = values[node[1]], values[node[2]]
+                lines.append(f"  {register} = call double @{_POWER}(double {base}, double {exponent})")
+                values[a] = register
+            case "choose":
+                left, right, less, otherwise = (values[b] for b in node[1:])
+                lines.append(f"  %c{a} = fcmp olt double {left}, {right}")
+                lines.append(f"  {register} = select i1 %c{a}, double {less}, double {otherwise}")
+                values[a] = register
             case code:
                 instruction = {"add": "fadd", "subtract": "fsub", "multiply": "fmul", "divide": "fdiv"}[code]
                 values[a] = operation(register, instruction, values[node[1]], values[node[2]])

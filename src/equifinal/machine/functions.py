@@ -36,7 +36,10 @@ class Functions:
         def number(value: Fraction) -> Term:
             return Term(self.graph, self.graph.number(value))
 
-        return [evaluate(expression, self.names, number).node for expression in expressions]
+        def call(function: str, arguments: Sequence[Term]) -> Term:
+            return Term(self.graph, self.graph.call(function, [argument.node for argument in arguments]))
+
+        return [evaluate(expression, self.names, number, call).node for expression in expressions]
 
     def compile(self, functions: Mapping[str, Sequence[int]], *, complex_numbers: bool = False) -> native.Code:
         assembly = assemble(

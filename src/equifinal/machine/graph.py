@@ -11,16 +11,17 @@ sum or product keeps the order in which the modeller wrote it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 _MAX_FOLDED_BITS = 10_000  # powers of numbers beyond this stay unevaluated
+_MAX_UNROLLED = 64  # exponents up to which a power is a few multiplications
 
 
 class Graph:
-    """Hash-consed arithmetic: numbers, entries of argument arrays, ``+ - * /``, negation, integer powers.
+    """Hash-consed arithmetic: numbers, entries of argument arrays, ``+ - * /``, powers, functions, choices.
 
     A node is a tuple whose first entry names the operation; a node's number is its place in ``nodes``.
     """
@@ -137,6 +138,44 @@ class Graph:
             return positive if exponent % 2 == 0 else self.negative(positive)
         return self._node("power", a, exponent)
 
+    def function(self, name: str, a: int) -> int:
+        """A function of one argument: exp, log, sin, cos, tan or tanh."""
+        return self._node("function", name, a)
+
+    def real_power(self, a: int, b: int) -> int:
+        """a^b for any exponent; not a number where a is negative, unless b is whole."""
+        exponent = self._value(b)
+        if exponent is not None and exponent.denominator == 1 and abs(exponent) <= _MAX_UNROLLED:
+            return self.power(a, int(exponent))
+        return self._node("real_power", a, b)
+
+    def choose(self, a: int, b: int, less: int, otherwise: int) -> int:
+        """One value if a < b, and else the other. Neither enters if it is not chosen, even if it is not finite."""
+        return less if less == otherwise else self._node("choose", a, b, less, otherwise)
+
+    def call(self, function: str, arguments: Sequence[int]) -> int:
+        """A function of `equifinal.language.functions`."""
+        match function, arguments:
+            case "power", (a, b):
+                return self.real_power(a, b)
+            case "abs", (a,):
+                return self.choose(a, self.zero, self.negative(a), a)
+            case "min", (a, *others):
+                for b in others:
+                    a = self.choose(b, a, b, a)
+                return a
+            case "max", (a, *others):
+                for b in others:
+                    a = self.choose(a, b, b, a)
+                return a
+            case "piecewise", (*pieces, value):
+                for at in range(len(pieces) - 2, -1, -2):
+                    value = self.choose(self.zero, pieces[at + 1], pieces[at], value)
+                return value
+            case name, (a,):
+                return self.function(name, a)
+        raise AssertionError(function)
+
     def operands(self, a: int) -> tuple[int, ...]:
         node = self.nodes[a]
         match node[0]:
@@ -144,7 +183,9 @@ class Graph:
                 return ()
             case "negative" | "power":
                 return (node[1],)
-        return (node[1], node[2])
+            case "function":
+                return (node[2],)
+        return node[1:]
 
     def reachable(self, roots: Iterable[int]) -> list[int]:
         """Every node the roots need, operands before what uses them."""
@@ -199,7 +240,42 @@ class Graph:
                 if under == self.zero:
                     return self.divide(over, node[2])
                 return self.divide(self.subtract(over, self.multiply(a, under)), node[2])
+            case "function":
+                return self.multiply(self._slope(node[1], node[2], a), d[node[2]])
+            case "real_power":
+                return self._power_derivative(a, d)
+            case "choose":
+                return self.choose(node[1], node[2], d[node[3]], d[node[4]])
         raise AssertionError(node)
+
+    def _slope(self, name: str, a: int, value: int) -> int:
+        """The derivative of a function by its argument, where its value is known."""
+        match name:
+            case "exp":
+                return value
+            case "log":
+                return self.divide(self.one, a)
+            case "sin":
+                return self.function("cos", a)
+            case "cos":
+                return self.negative(self.function("sin", a))
+            case "tan":
+                return self.add(self.one, self.power(value, 2))
+            case "tanh":
+                return self.subtract(self.one, self.power(value, 2))
+        raise AssertionError(name)
+
+    def _power_derivative(self, a: int, d: Mapping[int, int]) -> int:
+        """The derivative of x^n: n x^(n-1) dx + x^n log(x) dn, the second term being 0 where x is."""
+        _, x, n = self.nodes[a]
+        found = self.zero
+        if d[x] != self.zero:
+            slope = self.multiply(n, self.real_power(x, self.subtract(n, self.one)))
+            found = self.multiply(slope, d[x])
+        if d[n] != self.zero:
+            growth = self.choose(self.zero, x, self.multiply(a, self.function("log", x)), self.zero)
+            found = self.add(found, self.multiply(growth, d[n]))
+        return found
 
     def gradient(self, root: int, array: str) -> dict[int, int]:
         """Derivatives of one root by every entry of ``array`` it depends on, structural zeros left out."""
@@ -224,8 +300,10 @@ class Graph:
                     here[a] = self.negative(here[b])
                 case ("power", b, exponent):
                     here[a] = self.power(here[b], exponent)
-                case (operation, b, c):
-                    here[a] = getattr(self, operation)(here[b], here[c])
+                case ("function", name, b):
+                    here[a] = self.function(name, here[b])
+                case (operation, *operands):
+                    here[a] = getattr(self, operation)(*(here[b] for b in operands))
         return [here[a] for a in roots]
 
 

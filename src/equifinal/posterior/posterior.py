@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equifinal.language.expression import evaluate
+from equifinal.language.functions import call_on_arrays
 from equifinal.posterior.likelihood import ExperimentLikelihood
 from equifinal.problem.prior import from_theta, log_prior, prior_table, to_theta
 from equifinal.problem.problem import Problem
@@ -221,7 +222,7 @@ class Posterior:
         theta = _batch(theta)
         values = {name: theta[:, j] for j, name in enumerate(self.parameters)}
         with np.errstate(all="ignore"):
-            found = {name: evaluate(e, values, float) for name, e in self.problem.quantities.items()}
+            found = {name: evaluate(e, values, float, call_on_arrays) for name, e in self.problem.quantities.items()}
         return {name: np.broadcast_to(np.asarray(v, float), theta.shape[:1]).copy() for name, v in found.items()}
 
 

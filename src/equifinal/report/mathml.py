@@ -7,7 +7,7 @@ from fractions import Fraction
 from html import escape
 from itertools import pairwise
 
-from equifinal.language.expression import Expression, Name, Number, Power, Product, Sum, number_text
+from equifinal.language.expression import TIME, Call, Expression, Name, Number, Power, Product, Sum, number_text
 
 GREEK = dict(
     zip(
@@ -108,6 +108,33 @@ def _typeset(expression: Expression) -> tuple[str, int]:
             if exponent < 0:
                 return _product((expression,))
             return f"<msup><mrow>{_wrapped(base, 4, fractions=True)}</mrow><mn>{exponent}</mn></msup>", 3
+        case Call():
+            return _call(expression)
+
+
+def _call(call: Call) -> tuple[str, int]:
+    match call:
+        case Call("power", (base, Number(value))) if value == Fraction(1, 2):
+            return f"<msqrt>{_typeset(base)[0]}</msqrt>", 4
+        case Call("power", (base, exponent)):
+            return (
+                f"<msup><mrow>{_wrapped(base, 4, fractions=True)}</mrow><mrow>{_typeset(exponent)[0]}</mrow></msup>",
+                3,
+            )
+        case Call("exp", (exponent,)):
+            return f"<msup><mi>e</mi><mrow>{_typeset(exponent)[0]}</mrow></msup>", 3
+        case Call("abs", (inner,)):
+            return f"<mrow><mo>|</mo>{_typeset(inner)[0]}<mo>|</mo></mrow>", 4
+        case Call("before" | "until" as function, (border,)):
+            sign = "&lt;" if function == "before" else "≤"
+            return f"<mrow>{name_mathml(TIME)}<mo>{sign}</mo>{_wrapped(border, 1)}</mrow>", 0
+        case Call("piecewise", (*pieces, otherwise)):
+            rows = [(pieces[i], f"<mtext>if </mtext>{_typeset(pieces[i + 1])[0]}") for i in range(0, len(pieces), 2)]
+            rows.append((otherwise, "<mtext>otherwise</mtext>"))
+            cells = "".join(f"<mtr><mtd>{_typeset(v)[0]}</mtd><mtd>{when}</mtd></mtr>" for v, when in rows)
+            return f"<mrow><mo>{{</mo><mtable>{cells}</mtable></mrow>", 4
+    listed = "<mo>,</mo>".join(_typeset(argument)[0] for argument in call.arguments)
+    return f"<mrow><mi>{call.function}</mi><mo>(</mo>{listed}<mo>)</mo></mrow>", 4
 
 
 def _number(value: Fraction) -> tuple[str, int]:

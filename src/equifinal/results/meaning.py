@@ -22,6 +22,7 @@ from equifinal.errors import IdentifiabilityError
 from equifinal.fibre import Fibre
 from equifinal.identifiability.verdicts import GLOBALLY, NOT, Identifiability
 from equifinal.language.expression import Expression, Name, evaluate, names, to_text
+from equifinal.language.functions import call_on_arrays
 from equifinal.posterior.study import Study
 from equifinal.prediction.predict import prior_rows
 from equifinal.problem.problem import Problem
@@ -167,7 +168,7 @@ def _columns(problem: Problem, theta: Array, constants: Mapping[str, float]) -> 
 def _values(expression: Expression, columns: Mapping[str, Array]) -> Array:
     size = next(iter(columns.values())).size
     with np.errstate(all="ignore"):
-        return np.broadcast_to(np.asarray(evaluate(expression, columns, float), float), (size,)).copy()
+        return np.broadcast_to(np.asarray(evaluate(expression, columns, float, call_on_arrays), float), (size,)).copy()
 
 
 def _everything(problem: Problem, analysis: Identifiability) -> list[tuple[str, str, Expression, str]]:
