@@ -197,13 +197,41 @@ def reciprocal(expression: Expression) -> Expression:
 
 
 def number_text(value: Fraction) -> str:
-    """Shortest exact writing: a whole number, a short decimal, or a fraction."""
-    if value.denominator == 1:
+    """A short exact writing: a whole number, a decimal, or a fraction."""
+    if value.denominator == 1 and abs(value.numerator) < LONG:
         return str(value.numerator)
-    decimal = repr(float(value)) if abs(value.numerator) < 2**60 and value.denominator < 2**60 else ""
+    decimal = _float_text(value)
     if 0 < len(decimal) <= 12 and Fraction(decimal) == value:
         return decimal
-    return f"{value.numerator}/{value.denominator}"
+    if value.denominator < LONG and abs(value.numerator) < LONG:
+        return f"{value.numerator}/{value.denominator}"
+    return _decimal_text(value) or f"{value.numerator}/{value.denominator}"
+
+
+LONG = 10**20  # whole numbers from here on are written with an exponent
+
+
+def _float_text(value: Fraction) -> str:
+    try:
+        return repr(float(value))
+    except OverflowError:
+        return ""
+
+
+def _decimal_text(value: Fraction) -> str:
+    """An exact decimal such as -12345e-310; empty where there is none."""
+    bottom, twos, fives = value.denominator, 0, 0
+    while bottom % 2 == 0:
+        bottom, twos = bottom // 2, twos + 1
+    while bottom % 5 == 0:
+        bottom, fives = bottom // 5, fives + 1
+    if bottom > 1:
+        return ""
+    exponent = max(twos, fives)
+    digits = str(value.numerator * 10**exponent // value.denominator)
+    short = digits.rstrip("0") or "0"
+    exponent = len(digits) - len(short) - exponent
+    return f"{short}e{exponent}" if exponent else short
 
 
 def to_text(expression: Expression, *, decimals: bool = False) -> str:
