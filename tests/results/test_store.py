@@ -102,7 +102,7 @@ def test_a_slash_in_a_name_does_not_spoil_the_file(tmp_path: Path) -> None:
     )
     data = sample(loads(text), chains=1, warmup=10, draws=20, progress=False)
     again = result.load(result.save(data, tmp_path / "r.nc"))
-    assert set(again.observed_data.data_vars) == {"y [1 mg per kg]", "y [2 mg per kg]"}
+    assert set(again.observed_data.data_vars) == {"y [1 mg%2Fkg]", "y [2 mg%2Fkg]"}
 
 
 def test_a_constant_quantity_is_not_stuck() -> None:

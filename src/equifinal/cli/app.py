@@ -11,6 +11,7 @@ import tempfile
 import traceback
 import warnings
 from dataclasses import replace
+from functools import partial
 from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated, Any
@@ -218,6 +219,11 @@ def fit(
     loaded = load_problem(problem)
 
     show = not quiet and not as_json
+    finish = None
+    if report:
+        from equifinal.report.fit import with_report
+
+        finish = partial(with_report, progress=show)
     done = fit_problem(
         loaded,
         settings,
@@ -227,11 +233,8 @@ def fit(
         progress=show,
         announce=(lambda known: _show_analysis(loaded.name, known)) if analysis and not as_json else None,
         analysis=analysis or report,
+        finish=finish,
     )
-    if report:
-        from equifinal.report.fit import with_report
-
-        done = with_report(done, progress=show)
     if as_json:
         _print_json(fit_json(done))
     else:

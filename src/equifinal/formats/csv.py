@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from equifinal.errors import DataError, did_you_mean
-from equifinal.files import read_text
+from equifinal.files import quoted, read_text
 
 MISSING = ("", "na", "nan", "n/a", "null", "none", ".")
 
@@ -43,16 +43,15 @@ def read_csv(path: Path, columns: Mapping[str, str], *, ignore: Sequence[str] = 
     header = [cell.strip() for cell in rows[0][1]]
     for name in header:
         if header.count(name) > 1:
-            raise DataError(f"{path.name}: column '{name}' appears twice")
+            raise DataError(f"{path.name}: column {quoted(name)} appears twice")
         if name not in columns.values() and name not in ignore:
             hint = did_you_mean(name, columns.values())
             raise DataError(
-                f"{path.name}: column '{name}' is not an output{hint}; to skip it, add ignore = [\"{name}\"]"
+                f"{path.name}: column {quoted(name)} is not an output{hint}; to skip it, add it to ignore = [...]"
             )
     if columns["time"] not in header:
-        raise DataError(
-            f"{path.name} has no column '{columns['time']}' for the times (its columns: {', '.join(header)})"
-        )
+        shown = ", ".join(map(quoted, header[:10]))
+        raise DataError(f"{path.name} has no column '{columns['time']}' for the times (its columns: {shown})")
     table: dict[str, list[float]] = {key: [] for key, name in columns.items() if name in header}
     for n, row in rows[1:]:
         if len(row) != len(header):
@@ -78,7 +77,7 @@ def _cell(cell: str, where: str, key: str) -> float:
         value = float(text) if "_" not in text else math.inf
     except ValueError:
         hint = "; write decimals with a point" if "," in text else ""
-        raise DataError(f"{where}: '{text}' is not a number{hint}") from None
+        raise DataError(f"{where}: {quoted(text)} is not a number{hint}") from None
     if not math.isfinite(value):
-        raise DataError(f"{where}: '{text}' is not a finite number")
+        raise DataError(f"{where}: {quoted(text)} is not a finite number")
     return value

@@ -57,7 +57,7 @@ def recognises(path: Path) -> bool:
 
 def load(path: Path, *, data: bool = True) -> Problem:
     """Read a problem file; with ``data=False`` without its data, which need not be there yet."""
-    text = read_text(path, MAX_BYTES)
+    text = read_text(path, MAX_BYTES, advice="; put large data in a CSV file")
     return loads(text, folder=path.parent, file=path.name, name=path.stem, data=data)
 
 

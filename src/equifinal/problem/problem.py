@@ -55,6 +55,11 @@ class Problem:
         if not self.experiments:
             raise DataError("a problem needs at least one experiment")
         object.__setattr__(self, "experiments", _named(self.experiments))
+        for experiment in self.experiments:
+            if not experiment.name.isprintable():
+                raise DataError(f"the experiment name {experiment.name!r} contains control characters")
+        shown = "".join(c if c.isprintable() else "\ufffd" for c in self.name)  # the name of a file may be anything
+        object.__setattr__(self, "name", shown)
         known = unknowns(self.experiments)
         # names that noise uses must be parameters of their own
         for experiment in self.experiments:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from equifinal.errors import DataError, IdentifiabilityError, InterruptedRunError
-from equifinal.files import replace_file
+from equifinal.files import replace_file, require_regular
 from equifinal.formats.json import problem_from_json, problem_to_json
 from equifinal.posterior.posterior import Posterior
 from equifinal.problem.problem import Problem
@@ -90,8 +90,10 @@ def _misfit(posterior: Posterior, theta: np.ndarray, chunk: Chunk) -> float:
 
 
 def _label(problem: Problem, experiment: str, output: str) -> str:
-    # a slash would be a folder in netCDF
-    return output if len(problem.experiments) == 1 else f"{output} [{experiment.replace('/', ' per ')}]"
+    if len(problem.experiments) == 1:
+        return output
+    # a slash would be a folder in netCDF; written so that no two names become one
+    return f"{output} [{experiment.replace('%', '%25').replace('/', '%2F')}]"
 
 
 def _pointwise(posterior: Posterior, theta: np.ndarray) -> dict[str, np.ndarray]:
@@ -161,6 +163,7 @@ def save(data: InferenceData, path: str | Path) -> Path:
 
 def load(path: str | Path) -> InferenceData:
     """Read results back."""
+    require_regular(Path(path))
     arviz = import_arviz()
     try:
         return arviz.from_netcdf(str(path), engine="h5netcdf")

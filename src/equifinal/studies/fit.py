@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from warnings import warn
 
-from equifinal.errors import EquifinalError, IdentifiabilityError
+from equifinal.errors import DataError, EquifinalError, IdentifiabilityError
 from equifinal.posterior.study import Study
 from equifinal.problem.problem import Problem
 from equifinal.results import diagnostics
@@ -81,12 +81,14 @@ def fit(
     progress: bool = True,
     announce: Callable[[Identifiability], None] | None = None,
     analysis: bool = True,
+    finish: Callable[[Fit], Fit] | None = None,
 ) -> Fit:
     """Sample and save to a folder; take up again a run of the same problem and settings that was killed in it.
 
     ``announce`` is called with what can be known when nothing more stands in the way of a start.
     Without a folder, the first of NAME-run, NAME-run-2, ... that is free. Without ``analysis``, the results do not say
-    what they mean.
+    what they mean. ``finish``, such as the writing of a report, is part of the fit: one that was killed there is
+    resumed too.
     """
     study = Study.of(problem)
     problem = study.problem
@@ -105,20 +107,39 @@ def fit(
             progress=progress,
             checkpoint=target / CHECKPOINT,
         )
-        path = result.save(data, target / RESULTS)
+        path = _saved(data, target)
         (target / REPORT).unlink(missing_ok=True)  # of results that are no more
         result.load(path).close()  # the checkpoint goes only when the results are surely there
+        done = _interpreted(data, path, study if known is not None else None)
+        if finish is not None:
+            done = finish(done)
         if not data.attrs["interrupted"]:
             (target / CHECKPOINT).unlink(missing_ok=True)
+    return done
+
+
+def _saved(data: InferenceData, folder: Path) -> Path:
+    try:
+        return result.save(data, folder / RESULTS)
+    except DataError as error:
+        if not (folder / CHECKPOINT).exists():
+            raise
+        raise DataError(
+            f"{error}; the draws are kept in {folder / CHECKPOINT}: free some space, and run the same again"
+        ) from None
+
+
+def _interpreted(data: InferenceData, path: Path, study: Study | None) -> Fit:
+    """The fit with what its results mean, if the study can tell."""
     summary = diagnostics.summarise(data)
     meaning = None
-    if known is not None:
+    if study is not None:
         from equifinal.results.meaning import interpret
 
         try:
             meaning = interpret(data, study=study)
         except EquifinalError as error:  # the results are safe
-            warn(f"the results could not be interpreted: {error}", stacklevel=2)
+            warn(f"the results could not be interpreted: {error}", stacklevel=3)
     return Fit(data, summary, diagnostics.concerns(data, summary), path, meaning)
 
 

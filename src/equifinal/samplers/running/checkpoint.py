@@ -17,7 +17,7 @@ from typing import Any, get_type_hints
 import numpy as np
 
 from equifinal.errors import SamplingError
-from equifinal.files import replace_file
+from equifinal.files import replace_file, require_regular
 
 FORMAT = 6
 
@@ -93,6 +93,7 @@ class Checkpoint:
         """What was saved, ``None`` if nothing was; an error if the file is of another run or damaged."""
         if not self.path.exists():
             return None
+        require_regular(self.path)
         try:
             with np.load(self.path, allow_pickle=False) as file:
                 arrays = {key: file[key] for key in file.files}
