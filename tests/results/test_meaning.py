@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from equifinal.formats.toml import loads
-from equifinal.results.meaning import COMBINATION, NOISE, interpret, shrinkage_of
+from equifinal.results.meaning import COMBINATION, NOISE, interpret
 from equifinal.results.store import identifiability_of, store_identifiability
 from equifinal.studies.sample import sample
 from equifinal.words.meaning import (
@@ -123,23 +123,6 @@ def test_the_worst_direction_is_the_worst() -> None:
     assert worst.shrinkage <= 1e-9 + min(
         1 - np.var(np.log(f.posterior)) / np.var(np.log(f.prior)) for f in found.findings if f.name in worst.weights
     )
-
-
-def test_shrinkage() -> None:
-    rng = np.random.default_rng(0)
-    z = rng.standard_normal(200_000)
-    value, robust = shrinkage_of(2 * z, z[:50_000])
-    assert (round(value, 2), robust) == (0.75, False)
-    assert shrinkage_of(z, z)[0] == 0
-    assert shrinkage_of(z, 2 * z)[0] == pytest.approx(-3)
-    heavy = np.tan(np.pi * (rng.random(200_000) - 0.5))  # Cauchy: no variance at all
-    value, robust = shrinkage_of(heavy, 0.5 * heavy)
-    assert robust
-    assert value == pytest.approx(0.75, abs=0.01)
-    value, robust = shrinkage_of(np.append(z, np.inf), z)
-    assert robust
-    assert value == pytest.approx(0, abs=0.01)
-    assert math.isnan(shrinkage_of(np.full(10, np.nan), z)[0])
 
 
 @pytest.mark.parametrize(

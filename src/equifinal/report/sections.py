@@ -22,6 +22,7 @@ from equifinal.results.meaning import COMBINATION, NOISE, PARAMETER, QUANTITY, F
 from equifinal.words.diagnostics import concern_sentence, sampler_notes
 from equifinal.words.identifiability import advice_sentence, freedom_sentences, headline, sureness
 from equifinal.words.meaning import (
+    bits_text,
     driven_by,
     rounded,
     sentence,
@@ -48,7 +49,8 @@ def in_short(
     verdicts: Any,
 ) -> dict[str, Any]:
     parameters = meaning.of_kind(PARAMETER, NOISE)
-    well = [f.name for f in parameters if f.verdict == GLOBALLY and not f.weak]
+    well = [f.name for f in parameters if f.verdict == GLOBALLY and not (f.weak or f.bounded)]
+    bounded = [f.name for f in parameters if f.verdict == GLOBALLY and f.bounded]
     several = [f.name for f in parameters if f.verdict == LOCALLY]
     weak = [f.name for f in parameters if f.weak and f.verdict == GLOBALLY]
     free = [f.name for f in parameters if f.verdict == NOT]
@@ -62,6 +64,7 @@ def in_short(
         "well": well,
         "several": several,
         "weak": weak,
+        "bounded": bounded,
         "free": free,
         "quantities_free": [f.name for f in meaning.of_kind(QUANTITY) if f.verdict == NOT],
         "hidden": hidden,
@@ -90,7 +93,7 @@ def _headline(meaning: Meaning) -> str:
 def _tone_of(finding: Finding) -> str:
     if finding.verdict == NOT:
         return "free"
-    return "weak" if finding.weak or finding.verdict == LOCALLY else "known"
+    return "weak" if finding.weak or finding.bounded or finding.verdict == LOCALLY else "known"
 
 
 def model(problem: Problem) -> dict[str, Any]:
@@ -193,7 +196,7 @@ def _entry(meaning: Meaning, finding: Finding) -> dict[str, Any]:
         "tone": _tone_of(finding),
         "sentence": words[:1].upper() + words[1:],
         "shrinkage": shrinkage_text(finding.shrinkage),
-        "robust": finding.robust,
+        "bits": bits_text(finding.information.bits),
         "driven": driven_by(finding),
     }
 

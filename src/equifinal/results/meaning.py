@@ -1,7 +1,7 @@
 """What the data said, and what the prior said: prior beside posterior for everything that has a name.
 
-Shrinkage is 1 - Var(posterior) / Var(prior): 0 where the data said nothing, near 1 where they said all. Where the
-prior has so heavy a tail that its variance is made by a few draws, the squared width of the central 90% stands in.
+How much the data said about each is `equifinal.results.information`: bits and shrinkage on the prior's own scale, and
+whether they determine it or only bound it.
 
 For what is not identifiable there is a second number, the *prior's share*: the part of the posterior variance that is
 left when every identifiable combination is known. No data of this kind can reduce it.
@@ -25,7 +25,16 @@ from equifinal.language.expression import Expression, Name, evaluate, names, to_
 from equifinal.language.functions import call_on_arrays
 from equifinal.posterior.study import Study
 from equifinal.prediction.predict import prior_rows
+from equifinal.problem.prior import Prior
 from equifinal.problem.problem import Problem
+from equifinal.results.information import (
+    BARELY_INFORMED,
+    BOUNDED_ABOVE,
+    BOUNDED_BELOW,
+    Information,
+    against_draws,
+    information,
+)
 from equifinal.results.store import identifiability_of, problem_of
 
 if TYPE_CHECKING:
@@ -34,10 +43,9 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 PARAMETER, NOISE, QUANTITY, COMBINATION = "parameter", "noise", "quantity", "combination"
-PRIOR_DRAWS, REGRESSED, MOST_SCORES = 20_000, 4000, 16
-WEAK = 0.5  # shrinkage below which data are said to inform barely
+PRIOR_DRAWS, REGRESSED, MOST_CROSSED = 20_000, 4000, 16
 UNTOUCHED = 0.1  # shrinkage below which a posterior is said to be the prior
-TAIL = 0.3  # if the central 99% hold less than this of the variance, the variance is the tail's
+WEAK = 0.5  # shrinkage of a direction below which data say little about it
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,10 +62,8 @@ class Finding:
         Of a locally identifiable one, how many values are possible; 0 if not known.
     prior, posterior
         Draws, finite ones only.
-    shrinkage
-        See the module; NaN where it is not defined.
-    robust
-        Whether the shrinkage is that of the central 90%.
+    information
+        What the data said about it.
     prior_share
         See the module; 0 for what is globally identifiable, NaN where not known.
     """
@@ -69,14 +75,22 @@ class Finding:
     alternatives: int
     prior: Array
     posterior: Array
-    shrinkage: float
-    robust: bool
+    information: Information
     prior_share: float
+
+    @property
+    def shrinkage(self) -> float:
+        return self.information.shrinkage
 
     @property
     def weak(self) -> bool:
         """Identifiable, but barely informed by these data."""
-        return self.verdict != NOT and self.shrinkage < WEAK
+        return self.verdict != NOT and self.information.kind == BARELY_INFORMED
+
+    @property
+    def bounded(self) -> bool:
+        """Identifiable, but only bounded from one side by these data."""
+        return self.verdict != NOT and self.information.kind in (BOUNDED_ABOVE, BOUNDED_BELOW)
 
     @cached_property
     def mean(self) -> float:
@@ -144,11 +158,12 @@ def interpret(data: InferenceData, *, study: Study | None = None) -> Meaning:
     findings = []
     for name, kind, expression, verdict in _everything(problem, analysis):
         prior, posterior = _values(expression, before), _values(expression, after)
-        shrinkage, robust = shrinkage_of(prior, posterior)
+        known = _against_prior(problem.priors[name], posterior) if isinstance(expression, Name) else None
+        told = known or against_draws(prior, posterior)
         share = 0.0 if verdict == GLOBALLY else _prior_share(posterior, features)
         prior, posterior = prior[np.isfinite(prior)], posterior[np.isfinite(posterior)]
         count = analysis.alternatives.get(name, 0)
-        findings.append(Finding(name, kind, expression, verdict, count, prior, posterior, shrinkage, robust, share))
+        findings.append(Finding(name, kind, expression, verdict, count, prior, posterior, told, share))
     weakest = _weakest(fibre, before, after)
     return Meaning(problem, analysis, tuple(findings), weakest, fibre)
 
@@ -195,19 +210,8 @@ def _quantity_verdict(name: str, expression: Expression, problem: Problem, analy
     return GLOBALLY if all(word == GLOBALLY for word in known) else NOT
 
 
-def shrinkage_of(prior: Array, posterior: Array) -> tuple[float, bool]:
-    """1 - Var(posterior) / Var(prior), and whether widths of the central 90% had to stand in for the variances."""
-    before, after = prior[np.isfinite(prior)], posterior[np.isfinite(posterior)]
-    if before.size < 2 or after.size < 2:
-        return math.nan, False
-    low, high = np.quantile(before, [0.005, 0.995])
-    centre = before[(before >= low) & (before <= high)]
-    variance = float(before.var())
-    whole = before.size == prior.size and after.size == posterior.size
-    if whole and variance > 0 and centre.var() > TAIL * variance:
-        return 1.0 - float(after.var()) / variance, False
-    width = float(np.ptp(np.quantile(before, [0.05, 0.95])))
-    return (1.0 - (float(np.ptp(np.quantile(after, [0.05, 0.95]))) / width) ** 2 if width > 0 else math.nan), True
+def _against_prior(prior: Prior, posterior: Array) -> Information:
+    return information(prior.cdf(posterior), prior.mass(posterior, np.full(posterior.shape, prior.upper)))
 
 
 # --- how much of a posterior is left when the combinations are known ---
@@ -219,9 +223,17 @@ def _features(analysis: Identifiability, columns: Mapping[str, Array], fibre: Fi
         return None
     functions = fibre.functions if fibre else analysis.combinations
     values = [_values(f, columns) for f in functions]
-    scores = [s for s in map(_scores, values) if s is not None][:MOST_SCORES]
+    scores = [s for s in map(_scores, values) if s is not None]
     size = next(iter(columns.values())).size
-    return np.column_stack([np.ones(size), *scores, *(a * b for i, a in enumerate(scores) for b in scores[i:])])
+    crossed = scores if len(scores) <= MOST_CROSSED else []
+    return np.column_stack(
+        [
+            np.ones(size),
+            *scores,
+            *(s * s - 1 for s in scores),
+            *(a * b for i, a in enumerate(crossed) for b in crossed[i + 1 :]),
+        ]
+    )
 
 
 def _scores(values: Array) -> Array | None:

@@ -68,8 +68,8 @@ def _combinations(known: list[Finding]) -> Table:
     table.add_column(no_wrap=True)
     table.add_column(no_wrap=True)
     for finding in known:
-        words = value_text(finding) + (", barely informed" if finding.weak else "")
-        colour = COLOURS["weak" if finding.weak else "data"]
+        words = value_text(finding) + (", barely informed" if finding.weak else ", only bounded" * finding.bounded)
+        colour = COLOURS["weak" if finding.weak or finding.bounded else "data"]
         table.add_row(Text(f"  {finding.name}"), Text(f"= {words}", style=colour))
     return table
 
@@ -103,7 +103,7 @@ def _cells(finding: Finding, row: Row | None) -> dict[str, Any]:
 
     rhat = math.nan if row is None else row["rhat"]
     ess = math.nan if row is None else row["ess_bulk"]
-    sure = finding.verdict == GLOBALLY and not finding.weak
+    sure = finding.verdict == GLOBALLY and not (finding.weak or finding.bounded)
     colour = COLOURS["prior" if finding.verdict == NOT else "data" if sure else "weak"]
     verdict = {GLOBALLY: "yes", NOT: "no"}.get(finding.verdict, "up to alternatives")
     return {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from equifinal.identifiability.verdicts import GLOBALLY, LOCALLY, NOT
+from equifinal.results.information import BOUNDED_ABOVE
 from equifinal.results.meaning import COMBINATION, NOISE, QUANTITY, UNTOUCHED, Direction, Finding, Meaning
 from equifinal.words.identifiability import listed
 
@@ -59,6 +60,8 @@ def sentence(meaning: Meaning, finding: Finding) -> str:
             f"{finding.name}: identifiable, but barely informed. Better data could determine it; with these data its "
             f"posterior, {value_text(finding)}, is {_how_narrow(finding)}."
         )
+    if finding.bounded:
+        return f"{finding.name}: identifiable, but these data only bound it: {bound_text(finding)}."
     return f"{finding.name}: identifiable, and determined by the data: {value_text(finding)}."
 
 
@@ -68,12 +71,24 @@ def _combination(finding: Finding) -> str:
             f"{finding.name}: identifiable, but barely informed by these data: {value_text(finding)}, "
             f"{_how_narrow(finding)}."
         )
+    if finding.bounded:
+        return f"{finding.name}: identifiable, but these data only bound it: {bound_text(finding)}."
     return f"{finding.name}: determined by the data: {value_text(finding)}."
+
+
+def bound_text(finding: Finding) -> str:
+    """``at most 46 (95%), the data say nothing about how small``, or the like from below."""
+    above = finding.information.kind == BOUNDED_ABOVE
+    value = rounded(finding.quantile(0.95 if above else 0.05), finding.sd)
+    side, other = ("most", "small") if above else ("least", "large")
+    return f"at {side} {value} (with probability 95%); they say nothing about how {other} it is"
 
 
 def _noise(finding: Finding) -> str:
     if finding.weak:
         return f"{finding.name}: a noise parameter, about which these data say little: {value_text(finding)}."
+    if finding.bounded:
+        return f"{finding.name}: a noise parameter, which these data only bound: {bound_text(finding)}."
     return f"{finding.name}: a noise parameter, determined by the residuals: {value_text(finding)}."
 
 
@@ -84,6 +99,7 @@ def _locally(meaning: Meaning, finding: Finding) -> str:
         known = "identifiable at least locally; whether globally is not known"
         return f"{finding.name}: {known}. Posterior: {value_text(finding)}."
     weak = f"; moreover, the data say little: it is {_how_narrow(finding)}" if finding.weak else ""
+    weak = f"; moreover, the data only bound it: {bound_text(finding)}" if finding.bounded else weak
     return (
         f"{start} that give the same output; your prior decides between them. Posterior: {value_text(finding)}{weak}."
     )
@@ -143,9 +159,13 @@ def value_text(finding: Finding) -> str:
 def _how_narrow(finding: Finding) -> str:
     if math.isnan(finding.shrinkage):
         return "not comparable with your prior"
-    if finding.shrinkage < 0:
-        return f"no narrower than your prior (shrinkage {finding.shrinkage:.2f})"
-    return f"hardly narrower than your prior (shrinkage {finding.shrinkage:.2f})"
+    shown = f"{bits_text(finding.information.bits)}, shrinkage {finding.shrinkage:.2f}".replace("-0.00", "0.00")
+    return f"{'no' if finding.shrinkage < 0 else 'hardly'} narrower than your prior ({shown})"
+
+
+def bits_text(bits: float) -> str:
+    """The information that data gave, with one digit: ``0.3 bits``."""
+    return "" if math.isnan(bits) else "over 10 bits" if bits > 10 else f"{bits:.1f} bits"
 
 
 def direction_text(direction: Direction) -> str:
@@ -194,7 +214,7 @@ def shrinkage_text(shrinkage: float) -> str:
 def driven_by(finding: Finding) -> str:
     """What decides the posterior, in a few words for a table."""
     if finding.kind == NOISE or finding.verdict == GLOBALLY:
-        return "data, barely" if finding.weak else "data"
+        return "data, barely" if finding.weak else "data, a bound only" if finding.bounded else "data"
     if finding.verdict == LOCALLY:
         return "data, up to alternatives"
     if math.isnan(finding.prior_share):

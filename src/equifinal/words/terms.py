@@ -7,7 +7,8 @@ from collections.abc import Iterable
 TERMS = {
     "fibre": "all parameter vectors that give the same output",
     "combination": "a function of the parameters that ideal data determine",
-    "shrinkage": "1 - posterior variance / prior variance",
+    "shrinkage": "the part of the prior's spread that the data removed, on the prior's own scale",
+    "bits": "information gained from the data (1 bit: half of what the prior allowed is excluded)",
     "ESS bulk": "effective number of independent draws",
     "ESS tail": "the same for the 5% and 95% quantiles",
     "ESS/s": "effective draws per second",
