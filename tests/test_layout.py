@@ -7,7 +7,7 @@ from pathlib import Path
 
 TESTS = Path(__file__).parent
 ROOMS = TESTS.parent / "src" / "equifinal"
-OF_ALL_ROOMS = {"docs", "statistical", "support"}
+OF_ALL_ROOMS = {"attack", "docs", "statistical", "support"}
 
 
 def test_every_folder_is_a_room() -> None:

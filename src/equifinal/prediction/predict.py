@@ -6,6 +6,7 @@ For an output there are two: of the output itself, and of a new observation of i
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -71,6 +72,9 @@ class Check:
         (observed - mean) / sd of the new observations: of order 1 where the model fits.
     inside_50, inside_90
         Share of the observations inside the bands of new observations: near 0.5 and 0.9 where noise and model fit.
+    p_size, p_trend
+        Posterior predictive p-values: how often new observations have residuals whose squares, or whose products with
+        their neighbours in time, add up to at least as much as those of the data. NaN where there are too few.
     """
 
     experiment: str
@@ -83,6 +87,8 @@ class Check:
     residuals: Array
     inside_50: float
     inside_90: float
+    p_size: float
+    p_trend: float
 
     @property
     def largest(self) -> float:
@@ -210,6 +216,9 @@ def _check(experiment: str, entry: Observations, mean: Array, made: Array) -> Ch
         warnings.simplefilter("ignore", RuntimeWarning)
         middle, sd = np.nanmean(made, axis=0), np.nanstd(made, axis=0)
         residuals = np.where(sd > 0, (y - middle) / sd, np.nan)  # where nothing scatters there is no measure
+        others = (made - middle) / sd
+    usable = np.isfinite(residuals) & np.isfinite(others).all(axis=0)
+    p_size, p_trend = _p_values(residuals[usable], others[:, usable])
     return Check(
         experiment,
         entry.output,
@@ -221,7 +230,18 @@ def _check(experiment: str, entry: Observations, mean: Array, made: Array) -> Ch
         residuals,
         inside_50=float(np.mean((bands[1] <= y) & (y <= bands[3]))),
         inside_90=float(np.mean((bands[0] <= y) & (y <= bands[4]))),
+        p_size=p_size,
+        p_trend=p_trend,
     )
+
+
+def _p_values(residuals: Array, others: Array) -> tuple[float, float]:
+    """Of residuals in order of time, beside those of new observations (a row for each draw)."""
+    if residuals.size < 3 or len(others) < 20:
+        return math.nan, math.nan
+    size = (others**2).sum(axis=1) >= (residuals**2).sum()
+    trend = (others[:, 1:] * others[:, :-1]).sum(axis=1) >= (residuals[1:] * residuals[:-1]).sum()
+    return float(size.mean()), float(trend.mean())
 
 
 def solve(

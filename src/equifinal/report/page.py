@@ -13,8 +13,10 @@ from equifinal.prediction.predict import check, posterior_rows, predict
 from equifinal.report import sections
 from equifinal.report.rendering import Figures, render
 from equifinal.results import diagnostics
+from equifinal.results.conformity import discords
 from equifinal.results.diagnostics import Row
 from equifinal.results.meaning import Meaning, interpret
+from equifinal.words.conformity import discord_sentences
 
 if TYPE_CHECKING:
     from arviz import InferenceData
@@ -43,10 +45,11 @@ def report_page(data: InferenceData, meaning: Meaning | None = None, summary: Ma
     verdicts = determined_trajectories(problem, meaning.fibre, theta, meaning.identifiability)
     rows, figures = diagnostics.summarise(data) if summary is None else summary, Figures()
     concerns = diagnostics.concerns(data, rows)
+    conform = discord_sentences(discords(meaning, checks))
     return render(
         "page.html",
         name=problem.name,
-        short=sections.in_short(data, meaning, rows, concerns, checks, verdicts),
+        short=sections.in_short(data, meaning, rows, concerns, checks, verdicts) | {"discords": conform},
         model=sections.model(problem),
         knowable=sections.knowable(meaning, figures),
         given=sections.given(problem, figures),

@@ -11,6 +11,7 @@ from warnings import warn
 
 from equifinal.errors import DataError, EquifinalError, IdentifiabilityError
 from equifinal.posterior.study import Study
+from equifinal.prediction.predict import check, posterior_rows
 from equifinal.problem.problem import Problem
 from equifinal.results import diagnostics
 from equifinal.results import store as result
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from arviz import InferenceData
 
     from equifinal.identifiability.verdicts import Identifiability
+    from equifinal.results.conformity import Discord
     from equifinal.results.meaning import Meaning
 
 
@@ -30,7 +32,8 @@ if TYPE_CHECKING:
 class Fit:
     """A finished (or interrupted) fit and where its results are.
 
-    ``meaning`` is None where no analysis was wanted or could be made, ``report`` where none was written.
+    ``meaning`` is None where no analysis was wanted or could be made, ``report`` where none was written. ``concerns``
+    are about the draws, ``discords`` about how data, model and priors conform.
     """
 
     data: InferenceData
@@ -39,6 +42,7 @@ class Fit:
     path: Path
     meaning: Meaning | None = None
     report: Path | None = None
+    discords: tuple[Discord, ...] = ()
 
     @property
     def interrupted(self) -> bool:
@@ -68,6 +72,7 @@ class Fit:
             "report": None if self.report is None else str(self.report),
             "interrupted": self.interrupted,
             "concerns": [asdict(concern) for concern in self.concerns],
+            "discords": [asdict(discord) for discord in self.discords],
         }
 
 
@@ -132,15 +137,18 @@ def _saved(data: InferenceData, folder: Path) -> Path:
 def _interpreted(data: InferenceData, path: Path, study: Study | None) -> Fit:
     """The fit with what its results mean, if the study can tell."""
     summary = diagnostics.summarise(data)
-    meaning = None
+    meaning: Meaning | None = None
+    found: tuple[Discord, ...] = ()
     if study is not None:
+        from equifinal.results.conformity import discords
         from equifinal.results.meaning import interpret
 
         try:
             meaning = interpret(data, study=study)
+            found = tuple(discords(meaning, check(study.problem, posterior_rows(data, study.problem))))
         except EquifinalError as error:  # the results are safe
             warn(f"the results could not be interpreted: {error}", stacklevel=3)
-    return Fit(data, summary, diagnostics.concerns(data, summary), path, meaning)
+    return Fit(data, summary, diagnostics.concerns(data, summary), path, meaning, discords=found)
 
 
 def _analysed(study: Study) -> Identifiability | None:

@@ -12,6 +12,7 @@ from equifinal.identifiability.verdicts import GLOBALLY, NOT
 from equifinal.results import diagnostics
 from equifinal.results.diagnostics import RHAT_LIMIT, Row
 from equifinal.results.meaning import COMBINATION, NOISE, PARAMETER, QUANTITY, WEAK, Finding, Meaning
+from equifinal.words.conformity import CONFORMS, discord_sentence
 from equifinal.words.diagnostics import concern_sentence, sampler_notes
 from equifinal.words.meaning import driven_by, rounded, shrinkage_text, spread, value_text, weakest_sentence
 from equifinal.words.terms import footnote
@@ -120,7 +121,8 @@ def _cells(finding: Finding, row: Row | None) -> dict[str, Any]:
 
 def fit_json(done: Fit) -> dict[str, Any]:
     """The data of a fit with its warnings as sentences."""
-    return done.to_json() | {"warnings": [concern_sentence(concern) for concern in done.concerns]}
+    sentences = [*map(concern_sentence, done.concerns), *map(discord_sentence, done.discords)]
+    return done.to_json() | {"warnings": sentences}
 
 
 def show_fit(done: Fit, verbose: bool = False) -> None:
@@ -162,6 +164,10 @@ def show_fit(done: Fit, verbose: bool = False) -> None:
         console.print("[yellow]![/]", Text(concern_sentence(concern)), highlight=False)
     if not done.concerns:
         console.print("[green]the diagnostics show nothing wrong with these draws[/]", highlight=False)
+    for discord in done.discords:
+        console.print("[yellow]![/]", Text(discord_sentence(discord)), highlight=False)
+    if done.meaning is not None and not done.discords:
+        console.print(f"[green]{CONFORMS}[/]", highlight=False)
     if done.report is not None:
         console.print(Text(f"report:  {done.report}"), highlight=False, soft_wrap=True)
     console.print(Text(f"results: {done.path}   (open with arviz.from_netcdf)"), highlight=False, soft_wrap=True)
