@@ -96,6 +96,7 @@ def write(name: str, data: bytes) -> bool:
         with os.fdopen(handle, "wb") as file:
             file.write(hashlib.sha256(data).digest() + data)
         os.replace(temporary, where / name)
+        temporary = None
         _prune(where)
         return True
     except OSError:
@@ -107,8 +108,12 @@ def write(name: str, data: bytes) -> bool:
 
 def _prune(where: Path) -> None:
     """Remove entries that have not been used for long, and the longest unused of too many."""
+    found: list[tuple[float, str]] = []
     with os.scandir(where) as entries:
-        found = sorted((entry.stat(follow_symlinks=False).st_mtime, entry.path) for entry in entries if entry.is_file())
+        for entry in entries:
+            with contextlib.suppress(OSError):  # others write and remove theirs at the same time
+                found.append((entry.stat(follow_symlinks=False).st_mtime, entry.path))
+    found.sort()
     oldest = time.time() - UNUSED_DAYS * DAY
     surplus = len(found) - MOST_ENTRIES
     for place, (used, path) in enumerate(found):
