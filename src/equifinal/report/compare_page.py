@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ def comparison_page(comparison: Comparison) -> str:
     """Cost, diagnostics and posteriors of several samplers as one HTML text."""
     runs = {name: done.data for name, done in comparison.fits.items()}
     figures, measured, apart = Figures(), comparison.efficiencies, comparison.disagreements()
-    names = list(apart)
+    names = list(next(iter(comparison.fits.values())).summary)
     return render(
         "compare.html",
         name=comparison.problem.name,
@@ -44,8 +45,8 @@ def comparison_page(comparison: Comparison) -> str:
                     f"({spread(done.summary[name]['sd']) if done.summary[name]['sd'] > 0 else '0'})"
                     for done in comparison.fits.values()
                 ],
-                "apart": "-" if apart[name] != apart[name] else f"{apart[name]:.1f}",
-                "far": apart[name] > FAR,
+                "apart": f"{apart[name]:.1f}" if apart.get(name, math.nan) >= 0 else "-",
+                "far": apart.get(name, 0.0) > FAR,
             }
             for name in names
         ],
@@ -60,8 +61,23 @@ def comparison_page(comparison: Comparison) -> str:
             }
             for name, done in comparison.fits.items()
         ],
-        far=any(value > FAR for value in apart.values()),
+        verdict=_verdict(comparison, any(value > FAR for value in apart.values())),
     )
+
+
+def _verdict(comparison: Comparison, far: bool) -> str:
+    """Whether the samplers agree, said of those only whose draws can be used."""
+    usable, runs = comparison.usable, comparison.fits
+    if len(usable) < 2:
+        return (
+            f"{'Only one' if usable else 'None'} of these runs can be used, so nothing can be said of agreement; the "
+            "diagnostics below tell what is wrong with the others."
+        )
+    who = "The samplers" if len(usable) == len(runs) else f"Of the runs that can be used ({', '.join(usable)}), all"
+    if far:
+        who = "The samplers" if len(usable) == len(runs) else f"The runs that can be used ({', '.join(usable)})"
+        return f"{who} disagree by more than chance explains."
+    return f"{who} agree within their Monte Carlo errors; what differs is the cost."
 
 
 def _sampler(done: Any, measured: Any, name: str) -> dict[str, Any]:

@@ -298,7 +298,7 @@ def sampler(
         [figures(f"{title} of {n}", lambda n=n, d=draw: d(data, names=[n])) for title, draw in drawings.items()]  # type: ignore[misc]
         for n in names
     ]
-    keys = {"ess_bulk": ",.0f", "ess_tail": ",.0f", "iact": ".1f", "mcse_over_sd": ".2f", "rhat": ".3f"}
+    keys = {"ess_bulk": ",.0f", "ess_tail": ",.0f", "iact": ".1f", "mcse_over_sd": ".2%", "rhat": ".3f"}
     return {
         "name": attributes["sampler"],
         "drawn": f"{data.posterior.sizes['chain']} chains of {data.posterior.sizes['draw']:,} draws",

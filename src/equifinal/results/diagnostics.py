@@ -62,7 +62,7 @@ def summary_row(draws: np.ndarray, seconds: float = math.nan) -> Row:
             "ess_tail": float(arviz.ess(draws, method="tail")),
             "ess_per_second": float(arviz.ess(draws, method="bulk")) / seconds if seconds > 0 else math.nan,
             "iact": draws.size / ess_mean,
-            "mcse_over_sd": 100 / math.sqrt(ess_mean),
+            "mcse_over_sd": 1 / math.sqrt(ess_mean),
             "rhat": float(arviz.rhat(draws, method="split")) if draws.shape[0] > 1 else math.nan,
         }
     else:

@@ -34,12 +34,19 @@ class Comparison:
         """What each run achieved."""
         return {name: efficiency(done.data, done.summary) for name, done in self.fits.items()}
 
+    @cached_property
+    def usable(self) -> tuple[str, ...]:
+        """The samplers whose draws nothing serious speaks against."""
+        return tuple(name for name, done in self.fits.items() if not any(c.serious for c in done.concerns))
+
     def disagreements(self) -> dict[str, float]:
         """Find the largest difference between two samplers' means of each quantity, in units of its standard error.
 
-        Chance alone rarely makes it exceed 4.
+        Only runs that can be used are compared; chance alone rarely makes it exceed 4. Empty if there are not two.
         """
-        rows = [done.summary for done in self.fits.values()]
+        rows = [self.fits[name].summary for name in self.usable]
+        if len(rows) < 2:
+            return {}
         names = rows[0] if rows else {}
         return {name: max(_apart(a[name], b[name]) for a in rows for b in rows) for name in names}
 
@@ -54,12 +61,13 @@ class Comparison:
                 for name, done in self.fits.items()
             },
             "refused": dict(self.refused),
+            "usable": list(self.usable),
             "disagreements": self.disagreements(),
         }
 
 
 def _apart(a: Row, b: Row) -> float:
-    first, second = (row["sd"] * row["mcse_over_sd"] / 100 for row in (a, b))
+    first, second = (row["sd"] * row["mcse_over_sd"] for row in (a, b))
     error = float(np.hypot(first, second))
     return abs(a["mean"] - b["mean"]) / error if error > 0 else float("nan")
 

@@ -35,7 +35,7 @@ SENTENCES: dict[ConcernKind, str] = {
     "cannot be judged": ("{names}: too few draws, or values too large, to judge their quality. Do not use them."),
     "chains disagree": (
         "R-hat is above {limit} for {names} (worst: {worst}, {rhat:.3f}): the chains disagree. Do not use these "
-        "numbers; allow more warm-up and draws, or check whether these parameters can be identified at all."
+        "numbers; allow more draws and more warm-up, or take another sampler."
     ),
     "few effective draws": (
         "Fewer than {limit} effective draws per chain for {names} (fewest: {worst}, {ess:.0f} in total): this sampler "

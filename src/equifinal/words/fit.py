@@ -33,7 +33,7 @@ FULL = {
     "ESS tail": ("ess_tail", ",.0f"),
     "ESS/s": ("ess_per_second", ",.0f"),
     "IACT": ("iact", ".1f"),
-    "MCSE/SD %": ("mcse_over_sd", ".2f"),
+    "MCSE/SD": ("mcse_over_sd", ".2%"),
     "R-hat": ("rhat", ".3f"),
 }
 COMPACT = {title: FULL[title] for title in ("mean", "sd", "5%", "95%", "ESS bulk", "R-hat")}

@@ -13,7 +13,7 @@ TERMS = {
     "ESS tail": "the same for the 5% and 95% quantiles",
     "ESS/s": "effective draws per second",
     "IACT": "draws per independent draw",
-    "MCSE/SD %": "Monte Carlo error of the mean, in percent of the sd",
+    "MCSE/SD": "Monte Carlo error of the mean, relative to the sd",
     "R-hat": "disagreement of the chains (1 is ideal, at most 1.01 is good)",
     "k-hat": "heaviness of the tails of the importance weights (below 0.5 is good)",
     "driven by": "what decides the posterior (a percentage: the prior's share, which no such data can reduce)",

@@ -156,7 +156,7 @@ def rows(case: CaseStudy, made: MethodRun, marginals: Mapping[str, Marginal]) ->
             "ess": ess,
             "ess_per_second": ess / made.seconds,
             "iact": whole["iact"],
-            "mcse_over_sd": whole["mcse_over_sd"],
+            "mcse_over_sd": 100 * whole["mcse_over_sd"],
             "rhat": _split_rhat(draws),
             "ess_per_solve": ess / max(1, made.solves),
             "error": marginals[name].distance(draws),
