@@ -33,8 +33,9 @@ def _forwards(run: OutputSeries, states: list[float], proved: bool) -> dict[int,
     found: dict[int, float] = {}
     for i in run.steps:
         step = run.program.steps[i]
-        if run.constant[i] or (run.first[i] >= 0 and not proved):
-            found[i] = int(run.first[i]) if run.first[i] >= 0 else inf
+        begins = run.begins(i)
+        if run.constant[i] or (begins is not None and not proved):
+            found[i] = inf if begins is None else begins
             continue
         match step.kind:
             case "name" if step.name in run.model.states:

@@ -36,7 +36,7 @@ class Histories:
         larger.whole[:, :, :old], larger.pieces[:, :, :old] = self.whole, self.pieces
         self.whole, self.pieces = larger.whole, larger.pieces
 
-    def put(self, series: np.ndarray, k: int, rows: np.ndarray) -> None:
+    def put(self, series: slice, k: int, rows: np.ndarray) -> None:
         width = rows.shape[-1]
         self.whole[series, :, k] = rows
         self.pieces[series, :, k, :width] = rows & ((1 << BITS) - 1)
@@ -67,11 +67,16 @@ class DualNumbers:
     ) -> np.ndarray:
         """The sum of left_i right_{order - i} for i < terms, for pairs of series."""
         early, late = slice(0, terms), slice(order - terms + 1, order + 1)
-        found = self._dot(histories.whole[left, :, early, 0], histories.pieces[right, :, late])
-        if self.width > 1:
+        if self.width == 1:
+            return self._dot(histories.whole[left, :, early, 0], histories.pieces[right, :, late])
+        if early == late:
+            one, other = np.concatenate([left, right]), np.concatenate([right, left])
+            found, slopes = np.split(self._dot(histories.whole[one, :, early, 0], histories.pieces[other, :, late]), 2)
+        else:
+            found = self._dot(histories.whole[left, :, early, 0], histories.pieces[right, :, late])
             slopes = self._dot(histories.whole[right, :, late, 0], histories.pieces[left, :, early])
-            found[..., 1:] += slopes[..., 1:]
-            found[..., 1:] %= self.prime
+        found[..., 1:] += slopes[..., 1:]
+        found[..., 1:] %= self.prime
         return found
 
     def _dot(self, numbers: np.ndarray, pieces: np.ndarray) -> np.ndarray:

@@ -31,11 +31,6 @@ class RingSeries:
         For every parameter an array (batch, width) of elements of the ring.
     inputs
         For every input its Taylor coefficients, an array (orders,), the same for all points.
-
-    Attributes
-    ----------
-    first
-        For every step the order of its first coefficient that is not zero; -1 as long as all are.
     """
 
     def __init__(self, model: Model, ring: Ring, values: Mapping[str, np.ndarray], inputs: Mapping[str, np.ndarray]):
@@ -48,32 +43,46 @@ class RingSeries:
         roots = [*self.rhs, *self.outputs]
         self.steps = needed(self.program, roots)
         self.constant = constant_steps(self.program, {*model.states, *model.inputs})
-        self.groups = groups_of(self.program, self.steps, roots, self.constant)
         self.order = 0  # coefficients 0 .. order-1 are known
-        count = len(self.program.steps)
-        self.first = np.full(count, -1)
-        self._now = np.zeros((count, self.batch, ring.width), dtype=np.int64)  # the coefficients of one order
-        constants = [i for i in self.steps if self.constant[i]]
-        for i, value in self._constants(self.program, constants).items():
-            self._now[i] = value
-        self._fixed = self._now[constants]
-        self._position = {i: k for k, i in enumerate(constants)}
-        scaling = [i for i, g in enumerate(self.groups) if g.kind in ("scale", "shrink")]
-        self._factors = {i: self._scales(self.groups[i]) for i in scaling}  # and reciprocals of denominators at time 0
         self.start = self.values_of(model.start)
+        self._lay_out(groups_of(self.program, self.steps, roots, self.constant))
+
+    def _lay_out(self, groups: Sequence[Group]) -> None:
+        """Steps that are computed together stand beside each other, those first that are factors of products."""
+        program, states = self.program, self.model.states
+        factors = {int(i) for g in groups if g.kind == "mul" for i in (*g.left, *g.right)}
+        factors |= {int(i) for g in groups if g.kind == "div" for i in (*g.target, *g.right)}
+        constants = [i for i in self.steps if self.constant[i]]
+        named = [i for i in self.steps if program.steps[i].kind == "name" and not self.constant[i]]
+        blocks = [
+            _Block("start", [i for i in named if program.steps[i].name in states]),
+            *(_Block("input", [i]) for i in named if program.steps[i].name not in states),
+            *(_Block(g.kind, list(map(int, g.target)), g) for g in groups),
+        ]
+        self._slot = np.zeros(len(program.steps), dtype=int)
+        self._slot[constants] = range(len(constants))
+        taken, kept = len(constants), 0
+        place = np.zeros(len(program.steps), dtype=int)  # among the factors
+        for block in blocks:
+            block.sort(factors)
+            block.slots = slice(taken, taken + len(block.steps))
+            block.factors = slice(taken, taken + sum(i in factors for i in block.steps))
+            block.places = slice(kept, kept + sum(i in factors for i in block.steps))
+            self._slot[block.steps] = range(taken, block.slots.stop)
+            place[block.steps] = range(kept, kept + len(block.steps))
+            taken, kept = block.slots.stop, block.places.stop
+        self._now = np.zeros((taken, self.batch, self.ring.width), dtype=np.int64)  # the coefficients of one order
+        self._first = np.full(taken, -1)  # order of the first coefficient that is not zero
+        self._fixed = len(constants)
+        for i, value in self._constants(program, constants).items():
+            self._now[self._slot[i]] = value
+        for block in blocks:
+            block.prepare(self, place)
+        self._blocks = blocks
+        self._rhs, self._outputs = self._slot[self.rhs], self._slot[self.outputs]
         self._states = self.start
-        named = [(i, self.program.steps[i].name) for i in self.steps if self.program.steps[i].kind == "name"]
-        self._state_steps = np.array([i for i, n in named if n in model.states], dtype=int)
-        self._which_state = [model.states.index(n) for _, n in named if n in model.states]
-        self._input_steps = [(i, n) for i, n in named if n in model.inputs]
-        # factors of products are needed again
-        sides = [(g.right, g.left if g.kind == "mul" else g.target) for g in self.groups if g.kind in ("mul", "div")]
-        place = {i: k for k, i in enumerate(sorted({int(i) for side in sides for steps in side for i in steps}))}
-        self._place = np.array([place.get(i, -1) for i in range(count)])
-        self._kept = [steps[self._place[steps] >= 0] for steps in (g.target for g in self.groups)]
-        self._kept_names = np.array([i for i, n in named if i in place], dtype=int)
-        self._histories = Histories(len(place), self.batch, 8, ring.width)
-        self._found = np.zeros((len(self.outputs), 8, self.batch, ring.width), dtype=np.int64)
+        self._histories = Histories(kept, self.batch, 8, self.ring.width)
+        self._found = np.zeros((len(self.outputs), 8, self.batch, self.ring.width), dtype=np.int64)
 
     # --- what does not change with time ---
 
@@ -102,10 +111,6 @@ class RingSeries:
                     found[i] = self.ring.product(a, b if step.kind == "mul" else self.ring.reciprocal(b))
         return found
 
-    def _scales(self, group: Group) -> np.ndarray:
-        factors = self._fixed[[self._position[int(i)] for i in group.right]]
-        return factors if group.kind == "scale" else self.ring.reciprocal(factors)
-
     # --- one order after the other ---
 
     def extend(self, order: int, budget: Budget) -> None:
@@ -116,56 +121,99 @@ class RingSeries:
             larger[:, : self.order] = self._found[:, : self.order]
             self._found = larger
         numbers = self.batch * self.ring.width
-        products = sum(len(g.target) for g in self.groups if g.kind in ("mul", "div"))
+        products = sum(len(b.steps) for b in self._blocks if b.kind in ("mul", "div"))
+        cost = 1 if isinstance(self.ring, DualNumbers) else self.ring.width  # of a product, by coordinate
         for k in range(self.order, order):
-            steps = len(self.groups) * 20 + len(self._now) * (0.5 + numbers / 100)
-            budget.spend(steps + products * (k + 1) * numbers * self._cost / 250)
+            steps = 20 * len(self._blocks) + len(self._now) * (0.5 + numbers / 100)
+            budget.spend(steps + products * (k + 1) * numbers * cost / 250)
             self._coefficients(k)
-            self._found[:, k] = self._now[self.outputs]
-            self.first[(self.first < 0) & self._now[..., 0].any(axis=1)] = k
-            self._states = self._now[self.rhs] * pow(k + 1, -1, self.prime) % self.prime
+            self._found[:, k] = self._now[self._outputs]
+            silent = self._first < 0
+            if silent.any():
+                self._first[silent & self._now[..., 0].any(axis=1)] = k
+            self._states = self._now[self._rhs] * pow(k + 1, -1, self.prime) % self.prime
             self.order = k + 1
 
-    @property
-    def _cost(self) -> int:
-        """How many products of residues one of elements takes, by coordinate."""
-        return 1 if isinstance(self.ring, DualNumbers) else self.ring.width
-
     def _coefficients(self, k: int) -> None:
-        now, p = self._now, self.prime
+        now, p, ring = self._now, self.prime, self.ring
         if k == 1:
-            now[[*self._position]] = 0
-        now[self._state_steps] = self._states[self._which_state]
-        for i, name in self._input_steps:
-            now[i, :, 0] = int(self.inputs[name][k])
-        self._keep(self._kept_names, k)
-        for i, group in enumerate(self.groups):
-            match group.kind:
+            now[: self._fixed] = 0
+        for block in self._blocks:
+            match block.kind:
+                case "start":
+                    rows = self._states[block.left]
+                case "input":
+                    rows = np.zeros((1, self.batch, ring.width), dtype=np.int64)
+                    rows[..., 0] = int(self.inputs[self.program.steps[block.steps[0]].name][k])
                 case "add":
-                    now[group.target] = np.add.reduceat(now[group.left], group.right, axis=0) % p
+                    rows = np.add.reduceat(now[block.left], block.right, axis=0) % p
                 case "mul":
-                    now[group.target] = self._convolved(group.left, group.right, k + 1, k)
+                    rows = ring.convolved(self._histories, block.left, block.right, k + 1, k)
                 case "div":
-                    rest = now[group.left]
+                    rows = now[block.left]
                     if k == 0:
-                        self._factors[i] = self.ring.reciprocal(now[group.right])
+                        block.scale = ring.reciprocal(now[block.under])
                     else:
-                        rest = (rest - self._convolved(group.target, group.right, k, k)) % p
-                    now[group.target] = self.ring.product(self._factors[i], rest)
+                        rows = (rows - ring.convolved(self._histories, block.own, block.right, k, k)) % p
+                    rows = ring.product(block.scale, rows)
                 case _:
-                    now[group.target] = self.ring.product(self._factors[i], now[group.left])
-            self._keep(self._kept[i], k)
+                    rows = ring.product(block.scale, now[block.left])
+            now[block.slots] = rows
+            if block.places.start < block.places.stop:
+                self._histories.put(block.places, k, now[block.factors])
 
-    def _keep(self, steps: np.ndarray, k: int) -> None:
-        if len(steps):
-            self._histories.put(self._place[steps], k, self._now[steps])
+    # --- results ---
 
-    def _convolved(self, left: np.ndarray, right: np.ndarray, terms: int, order: int) -> np.ndarray:
-        return self.ring.convolved(self._histories, self._place[left], self._place[right], terms, order)
+    def begins(self, step: int) -> int | None:
+        """The order of a step's first coefficient that is not zero; None as long as all are."""
+        first = int(self._first[self._slot[step]])
+        return first if first >= 0 else None
 
     def output_elements(self) -> np.ndarray:
         """Array (outputs, order, batch, width)."""
         return self._found[:, : self.order]
+
+
+class _Block:
+    """Steps that are computed together, where they stand, and what they are computed from."""
+
+    slots: slice
+    factors: slice  # those that are needed again, and where they are kept
+    places: slice
+    left: np.ndarray
+    right: np.ndarray
+    own: np.ndarray  # of quotients
+    under: np.ndarray
+    scale: np.ndarray
+
+    def __init__(self, kind: str, steps: list[int], group: Group | None = None):
+        self.kind, self.steps, self.group = kind, steps, group
+
+    def sort(self, factors: set[int]) -> None:
+        self.order = sorted(range(len(self.steps)), key=lambda k: self.steps[k] not in factors)
+        self.steps = [self.steps[k] for k in self.order]
+
+    def prepare(self, series: RingSeries, place: np.ndarray) -> None:
+        slot, states = series._slot, series.model.states
+        if self.group is None:
+            names = [series.program.steps[i].name for i in self.steps]
+            self.left = np.array([states.index(n) for n in names if n in states], dtype=int)
+            return
+        if self.kind == "add":
+            terms = np.split(self.group.left, self.group.right[1:])
+            self.left = slot[np.concatenate([terms[k] for k in self.order])]
+            self.right = np.cumsum([0, *(len(terms[k]) for k in self.order)])[:-1]
+            return
+        left, right = self.group.left[self.order], self.group.right[self.order]
+        if self.kind == "mul":
+            self.left, self.right = place[left], place[right]
+        elif self.kind == "div":
+            self.left, self.under = slot[left], slot[right]
+            self.own, self.right = place[self.steps], place[right]
+        else:
+            self.left, self.scale = slot[left], series._now[slot[right]]
+            if self.kind == "shrink":
+                self.scale = series.ring.reciprocal(self.scale)
 
 
 class OutputSeries(RingSeries):

@@ -81,15 +81,15 @@ def agreeing(
     target: np.ndarray,
     budget: Budget,
     *,
-    all_must: bool = False,
+    enough: int = 1,
 ) -> Points:
     """The points whose output series equals `target`, an array (outputs, orders).
 
-    With `all_must` the comparison goes on to the last order even when one point only is left.
+    The comparison ends when no more than `enough` points are left, since so many there are.
     """
     while True:
         try:
-            return _agreeing(points, names, fixed, model, inputs, target, budget, all_must)
+            return _agreeing(points, names, fixed, model, inputs, target, budget, enough)
         except Undefined as undefined:
             modulus = points.modulus // points.modulus.gcd(undefined.divisor)
             if modulus.degree() < 1:
@@ -105,14 +105,14 @@ def _agreeing(
     inputs: Mapping[str, np.ndarray],
     target: np.ndarray,
     budget: Budget,
-    all_must: bool,
+    enough: int,
 ) -> Points:
     ring, orders = Quotient(points.modulus), target.shape[1]
     values = {name: [ring.row(c % points.modulus)] for name, c in zip(names, points.coordinates, strict=True)}
     values |= {name: [[value] + [0] * (ring.width - 1)] for name, value in fixed.items()}
     rows = {name: np.array(row, dtype=np.int64) for name, row in values.items()}
     series, left, known = RingSeries(model, ring, rows, inputs), points.modulus, 0
-    while known < orders and (all_must or left.degree() > 1):
+    while known < orders and left.degree() > enough:
         series.extend(min(max(FIRST, 2 * known), orders), budget)
         found = series.output_elements()[:, known:, 0]
         for k in range(found.shape[1]):
@@ -123,5 +123,5 @@ def _agreeing(
                         raise BadPrime
         known = series.order
         if known < orders and left.degree() < ring.width:  # fewer are left, so that it is less to go on with those
-            return _agreeing(points.restricted(left), names, fixed, model, inputs, target, budget, all_must)
+            return _agreeing(points.restricted(left), names, fixed, model, inputs, target, budget, enough)
     return points.restricted(left)
