@@ -25,7 +25,7 @@ from equifinal.algebra.arithmetic.local_rank import LocalAnalysis, enough_experi
 from equifinal.algebra.arithmetic.polynomials import Polynomial, coefficients_in, mapped, ring, value_at
 from equifinal.algebra.arithmetic.series import OutputSeries
 from equifinal.algebra.elimination.conjugates import agreeing
-from equifinal.algebra.elimination.input_output import Signals, StartValues, relation_rows
+from equifinal.algebra.elimination.input_output import Signals, StartValues, orders_needed, relation_rows
 from equifinal.algebra.elimination.interpolation import Coefficients, simple_relations
 from equifinal.algebra.elimination.quotient import NotFinite, Points
 from equifinal.algebra.elimination.solve import System, determined
@@ -37,7 +37,7 @@ from equifinal.language.model import Model
 STAGES = (10, 60, 250, 1000)  # terms of the equations used first
 FEW_SAMPLES = 40
 MAX_SAMPLES = 4000
-MAX_MONOMIALS = 1200  # of an input-output equation: so many orders of the series are needed to use all of it
+MAX_ORDERS = 1200  # of series, as many as an input-output equation has monomials
 
 
 @dataclass
@@ -137,10 +137,8 @@ class Experiment:
     def collect(self, elimination: Elimination, budget: Budget) -> None:
         """Equations from the input-output equations and from the links at time 0."""
         budget.spend(4 * sum(map(len, elimination.equations)))
-        sizes = [
-            len({tuple(m[i] for i in elimination.jets.values()) for m in e.monoms()}) for e in elimination.equations
-        ]
-        orders = min(max([self.local.order, *sizes]) + 4, MAX_MONOMIALS)
+        needed = [orders_needed(elimination, equation) for equation in elimination.equations]
+        orders = min(max([self.local.order + 4, *needed]), MAX_ORDERS)
         signals = self.signals_to(orders, budget)
         if elimination.parameters:
             for equation in elimination.equations:
