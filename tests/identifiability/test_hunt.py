@@ -1,8 +1,6 @@
-"""Random models, judged by power series that are computed in another way."""
+"""Random models, judged by power series and by counts of solutions that are computed in another way."""
 
 from __future__ import annotations
-
-from random import Random
 
 import pytest
 
@@ -11,8 +9,9 @@ from equifinal.language.model import Model
 from tests.support.hunting import objections
 from tests.support.marks import slow_but
 from tests.support.random_models import random_model
-from tests.support.series_oracle import alternatives, local_truth
-from tests.support.zoo import ZOO, known
+from tests.support.series_oracle import local_truth
+from tests.support.solution_count import solution_counts
+from tests.support.zoo import ZOO
 
 
 @pytest.mark.parametrize("seed", slow_but(6, 15, 22, of=[6, 8, 15, 18, 22, 32]))
@@ -37,10 +36,30 @@ def test_the_judge_knows_the_zoo(entry) -> None:
     assert truth.rank == len(entry.functions)
 
 
-def test_the_judge_sees_other_values() -> None:
-    assert alternatives(known("square of a rate").model, [], 12, 61, Random(1)) == {"a"}
-    assert alternatives(known("logistic growth").model, [], 12, 61, Random(1)) == set()
-    assert alternatives(Model.parse("x' = -a*b*x", ["x"]), ["b"], 12, 61, Random(1)) == set()
+@pytest.mark.parametrize("entry", [e for e in ZOO if not e.inputs][::3], ids=lambda e: e.name)
+def test_the_judge_counts(entry) -> None:
+    counts = solution_counts(entry.model, local_truth(entry.model, 20).fixed)
+    if counts is not None:
+        assert all(counts.values[f] == 1 for f in entry.functions if f in entry.model.parameters)
+        assert counts.points == entry.degree or len(entry.functions) < len(entry.model.parameters)
+
+
+@pytest.mark.parametrize(
+    ("text", "fixed", "points", "values"),
+    [
+        ("x' = -a^2*x; x(0) = 1", [], 2, {"a": 2}),
+        ("x' = -a*b*x", ["b"], 1, {"a": 1, "x_0": 1}),
+        ("x' = -a*x/(b + x); x(0) = 1/a", [], 1, {"a": 1, "b": 1}),
+        ("x1' = -a*x1; x' = a*x1 - b*x; x1(0) = 1; x(0) = 0", [], 1, {"a": 1, "b": 1}),
+        ("x1' = -a*x1; x' = x1 - b*x; x1(0) = 1; x(0) = 0", [], 2, {"a": 2, "b": 2}),
+        ("x' = (a^3 + b)*x + b^2*x^2; x(0) = 1", [], 6, {"a": 6, "b": 2}),
+        ("x' = 1; x(0) = 0; z' = x^3; z(0) = 0; w' = z^3*a^2; w(0) = 0; y = w", [], 2, {"a": 2}),  # late
+    ],
+)
+def test_the_judge_can_count(text: str, fixed: list[str], points: int, values: dict[str, int]) -> None:
+    counts = solution_counts(Model.parse(text.replace("; ", "\n"), ["y" if "y =" in text else "x"]), fixed)
+    assert counts is not None
+    assert (counts.points, counts.values) == (points, values)
 
 
 @pytest.mark.parametrize(

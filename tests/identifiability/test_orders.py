@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import factorial
+from math import factorial, inf
 from random import Random
 
 import pytest
@@ -16,6 +16,7 @@ from equifinal.identifiability.orders import any_order
 from equifinal.identifiability.verdicts import Identifiability
 from equifinal.language.model import Model
 from equifinal.words.identifiability import freedom_sentences
+from tests.support.marks import slow_but
 
 
 def chain(n: int, rate: str = "k{}", **options: object) -> Model:
@@ -41,15 +42,53 @@ def cycle(n: int) -> Model:
     return Model.parse("\n".join(lines), ["x1"])
 
 
-@pytest.mark.parametrize("model", [chain(4), chain(5), mammillary(4), cycle(4)])
-def test_the_answer_is_that_of_listing_all_points(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
-    listed = analyse(model)
+def compartments(seed: int) -> Model:
+    """A small chain, mammillary model or cycle that is varied at random: dose, outlets, scale, what is observed."""
+    rng = Random(seed)
+    n, kind = rng.randint(3, 5), rng.choice(["chain", "mammillary", "cycle"])
+    n -= kind != "chain" and n == 5
+    flows = {
+        "chain": [(i, i + 1, f"k{i}") for i in range(1, n)] + [(n, 0, rng.choice([f"k{n}", "2", "k1"]))],
+        "mammillary": [f for i in range(2, n + 1) for f in ((1, i, f"a{i}"), (i, 1, f"b{i}"))],
+        "cycle": [(i, i % n + 1, f"k{i}") for i in range(1, n + 1)],
+    }[kind]
+    if kind != "chain" or rng.random() < 0.2:
+        flows.append((rng.choice([1, 1, n]), 0, "e"))
+    seen = n if kind == "chain" and rng.random() < 0.8 else rng.choice([1, 1, n])
+    dosed, dose = (1, rng.choice(["1", "D", "3"])) if rng.random() < 0.9 else (2, "1")
+    lines = []
+    for i in range(1, n + 1):
+        terms = [f"- {k}*x{i}" for a, _, k in flows if a == i] + [f"+ {k}*x{a}" for a, b, k in flows if b == i]
+        lines += [f"x{i}' = {' '.join(terms)}", f"x{i}(0) = {dose if i == dosed else 0}"]
+    lines.append(f"y = {rng.choice(['', '', 's*'])}x{seen}")
+    return Model.parse("\n".join(lines), rng.choice([["y"], ["y"], ["y"], ["y", "x1"]]))
+
+
+def same_as_listed(model: Model, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Whether the model has rates in any order; if so, it is asserted that listing all points gives the same answer."""
     monkeypatch.setattr("equifinal.identifiability.orders.FEW", 1)
-    found = analyse(model)
+    found = analyse(model, time_limit=inf)
+    if not any(isinstance(freedom, AnyOrder) for freedom in found.freedoms):
+        return False
+    monkeypatch.setattr("equifinal.identifiability.orders.FEW", 10**9)
+    listed = analyse(model, time_limit=inf)
     assert listed.certificate["method"] != found.certificate["method"]
     for answer in ("parameters", "alternatives", "fibre_degree", "fibre_dimension", "scope", "complete"):
         assert getattr(found, answer) == getattr(listed, answer)
     assert same_field(found.combinations, listed.combinations, model.parameters, Budget(30 * SECOND)) == ([], [])
+    return True
+
+
+@pytest.mark.parametrize("model", [chain(4), chain(5), mammillary(4), cycle(4)])
+def test_the_answer_is_that_of_listing_all_points(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert same_as_listed(model, monkeypatch)
+
+
+@pytest.mark.parametrize("fifty", slow_but(0, of=range(8)))
+def test_random_compartments_are_as_listed(fifty: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    seeds = range(50 * fifty, 50 * fifty + (10 if fifty == 0 else 50))
+    compared = sum(same_as_listed(compartments(seed), monkeypatch) for seed in seeds)
+    assert compared > len(seeds) / 5
 
 
 @pytest.mark.parametrize("n", [6, 20])

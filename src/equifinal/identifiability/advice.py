@@ -9,10 +9,12 @@ from itertools import combinations, islice
 from typing import Any
 
 import flint
+import numpy as np
 
-from equifinal.algebra.arithmetic.budget import SECOND, Budget, TooLarge
+from equifinal.algebra.arithmetic.budget import SECOND, Budget, TooLarge, matrix_steps
 from equifinal.algebra.arithmetic.local_rank import LocalAnalysis, analyse_locally, slice_coordinates
 from equifinal.algebra.arithmetic.residues import BadPrime
+from equifinal.algebra.arithmetic.series import OutputSeries
 from equifinal.algebra.elimination.fibre_points import FibreSlice, slice_fibre
 from equifinal.algebra.elimination.quotient import NotFinite
 from equifinal.algebra.generators.membership import Constants
@@ -145,9 +147,7 @@ def _to_measure(
 ) -> Iterator[Advice]:
     """States and defined combinations of the first experiment whose measurement would settle everything."""
     first, *others = models
-    for state in (*first.states, *first.definitions):
-        if state in first.outputs:
-            continue
+    for state in _settling(models, local, limit):
         extended = [replace(first, outputs=(*first.outputs, state)), *others]
         try:
             new = analyse_locally(extended, local.names, rng, limit)
@@ -161,3 +161,26 @@ def _to_measure(
             continue
         if leads_to == "globally" or local.kernel:
             yield Advice("measure", (state,), leads_to)
+
+
+def _settling(models: Sequence[Model], local: LocalAnalysis, limit: Budget) -> list[str]:
+    """States and defined combinations of the first experiment with which the rank is full."""
+    first = models[0]
+    choices = [name for name in (*first.states, *first.definitions) if name not in first.outputs]
+    point = np.array([[local.point[name] for name in local.names]], dtype=np.int64)
+    everything = [replace(first, outputs=(*first.outputs, *choices)), *models[1:]]
+    blocks, found = [], list[str]()
+    try:
+        for model, signals in zip(everything, local.inputs, strict=True):
+            run = OutputSeries(model, local.names, point, signals, local.prime)
+            run.extend(local.order, limit)
+            blocks.append(run.output_jacobian()[0].reshape(len(model.outputs), local.order, len(local.names)))
+        known = [*blocks[0][: len(first.outputs)], *(rows for block in blocks[1:] for rows in block)]
+        for name, rows in zip(choices, blocks[0][len(first.outputs) :], strict=True):
+            matrix = np.concatenate([*known, rows])
+            limit.spend(200 + matrix_steps(*matrix.shape))
+            if flint.nmod_mat(*matrix.shape, [int(v) for v in matrix.ravel()], local.prime).rank() == len(local.names):
+                found.append(name)
+    except (TooLarge, BadPrime):
+        pass
+    return found

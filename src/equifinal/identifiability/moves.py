@@ -44,7 +44,7 @@ def moves_along_fibre(
             target: np.ndarray = output_series(model, local, signals, 2 * local.order, rng, budget)
             if (
                 points.count > 0
-                and agreeing(points, free, fixed, model, signals, target, budget, all_must=True).count != points.count
+                and agreeing(points, free, fixed, model, signals, target, budget, enough=0).count != points.count
             ):
                 return False
     except (TooLarge, NotFinite):

@@ -27,7 +27,7 @@ def output(model: Model, point: dict[str, int], orders: int) -> np.ndarray:
 def kept(candidates: list[dict[str, int]]) -> list[list[int]]:
     names = list(MODEL.parameters)
     points = points_at([[c[n] % PRIME for n in names] for c in candidates])
-    found = agreeing(points, names, {}, MODEL, {}, output(MODEL, TRUTH, 8), plenty(), all_must=True)
+    found = agreeing(points, names, {}, MODEL, {}, output(MODEL, TRUTH, 8), plenty(), enough=0)
     return [values_of(c, found) for c in found.coordinates]
 
 
@@ -47,7 +47,7 @@ def test_candidates_at_which_the_model_is_undefined_fall_out() -> None:
     names = list(model.parameters)
     rows = [{"k": 3, "b": b} for b in (2, 0, 9)]
     points = points_at([[row[n] for n in names] for row in rows])
-    found = agreeing(points, names, {}, model, {}, output(model, {"k": 3, "b": 2}, 6), plenty(), all_must=True)
+    found = agreeing(points, names, {}, model, {}, output(model, {"k": 3, "b": 2}, 6), plenty(), enough=0)
     assert values_of(found.coordinates[names.index("b")], found) == [2, 9]
 
 

@@ -8,7 +8,8 @@ from fractions import Fraction
 import numpy as np
 
 from equifinal.algebra.arithmetic.residues import residue
-from equifinal.algebra.arithmetic.series import _needed, inverses
+from equifinal.algebra.arithmetic.rings import inverses
+from equifinal.algebra.arithmetic.schedule import needed
 from equifinal.algebra.arithmetic.straight_line import Program
 from equifinal.language.expression import Expression, Name, Number, Power, Product, Sum, walk
 
@@ -29,7 +30,7 @@ def values_and_gradients(
     slopes: dict[int, np.ndarray] = {}
     p = prime
     batch, n = points.shape
-    for i in _needed(program, roots):
+    for i in needed(program, roots):
         step = program.steps[i]
         if step.kind == "number":
             values[i] = np.full(batch, residue(step.value, p), dtype=np.int64)

@@ -11,8 +11,6 @@ from __future__ import annotations
 
 from math import inf
 
-import numpy as np
-
 from equifinal.algebra.arithmetic.series import OutputSeries
 
 
@@ -22,7 +20,7 @@ def beginnings(run: OutputSeries, *, proved: bool = False) -> dict[int, float]:
     A step that is zero as far as the series goes, although its bound lies before, is taken for zero; not if what is
     zero shall be `proved`, for which there are bounds alone.
     """
-    states = [0 if start.any() else inf for start in run.states[0]]
+    states = [0 if start.any() else inf for start in run.start[..., 0]]
     while True:
         found = _forwards(run, states, proved)
         earlier = [min(now, 1 + found[i]) for now, i in zip(states, run.rhs, strict=True)]
@@ -35,11 +33,10 @@ def _forwards(run: OutputSeries, states: list[float], proved: bool) -> dict[int,
     found: dict[int, float] = {}
     for i in run.steps:
         step = run.program.steps[i]
-        if run.constant[i] or not proved:
-            filled = np.flatnonzero(run.values[i][: run.order].any(axis=1))
-            if len(filled) or run.constant[i]:
-                found[i] = int(filled[0]) if len(filled) else inf
-                continue
+        begins = run.begins(i)
+        if run.constant[i] or (begins is not None and not proved):
+            found[i] = inf if begins is None else begins
+            continue
         match step.kind:
             case "name" if step.name in run.model.states:
                 bound = states[run.model.states.index(step.name)]

@@ -74,12 +74,11 @@ def to_ratio(
 
 def coefficients_in(polynomial: Polynomial, index: int) -> list[Polynomial]:
     """The coefficients of powers 0, 1, 2, ... of one variable."""
-    parts: dict[int, dict[tuple[int, ...], int]] = {}
-    for monomial, coefficient in polynomial.to_dict().items():
-        rest = (*monomial[:index], 0, *monomial[index + 1 :])
-        parts.setdefault(monomial[index], {})[rest] = int(coefficient)
-    context = polynomial.context()
-    return [context.from_dict(parts.get(k, {})) for k in range(max(parts, default=0) + 1)]
+    variable, found = polynomial.context().gens()[index], []
+    for _ in range(int(polynomial.degrees()[index])):
+        polynomial, rest = divmod(polynomial, variable)  # far sooner done than taking terms to pieces here
+        found.append(rest)
+    return [*found, polynomial]
 
 
 def grouped(polynomial: Polynomial, kept: Sequence[int]) -> dict[tuple[int, ...], dict[tuple[int, ...], int]]:

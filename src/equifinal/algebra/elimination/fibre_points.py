@@ -25,7 +25,7 @@ from equifinal.algebra.arithmetic.local_rank import LocalAnalysis, enough_experi
 from equifinal.algebra.arithmetic.polynomials import Polynomial, coefficients_in, mapped, ring, value_at
 from equifinal.algebra.arithmetic.series import OutputSeries
 from equifinal.algebra.elimination.conjugates import agreeing
-from equifinal.algebra.elimination.input_output import Signals, StartValues, relation_rows
+from equifinal.algebra.elimination.input_output import Signals, StartValues, orders_needed, relation_rows
 from equifinal.algebra.elimination.interpolation import Coefficients, simple_relations
 from equifinal.algebra.elimination.quotient import NotFinite, Points
 from equifinal.algebra.elimination.solve import System, determined
@@ -37,7 +37,7 @@ from equifinal.language.model import Model
 STAGES = (10, 60, 250, 1000)  # terms of the equations used first
 FEW_SAMPLES = 40
 MAX_SAMPLES = 4000
-MAX_MONOMIALS = 1200  # of an input-output equation: so many orders of the series are needed to use all of it
+MAX_ORDERS = 1200  # of series, as many as an input-output equation has monomials
 
 
 @dataclass
@@ -137,10 +137,8 @@ class Experiment:
     def collect(self, elimination: Elimination, budget: Budget) -> None:
         """Equations from the input-output equations and from the links at time 0."""
         budget.spend(4 * sum(map(len, elimination.equations)))
-        sizes = [
-            len({tuple(m[i] for i in elimination.jets.values()) for m in e.monoms()}) for e in elimination.equations
-        ]
-        orders = min(max([self.local.order, *sizes]) + 4, MAX_MONOMIALS)
+        needed = [orders_needed(elimination, equation) for equation in elimination.equations]
+        orders = min(max([self.local.order + 4, *needed]), MAX_ORDERS)
         signals = self.signals_to(orders, budget)
         if elimination.parameters:
             for equation in elimination.equations:
@@ -188,8 +186,17 @@ def slice_fibre(
     rng: random.Random,
     budget: Budget,
     eliminations: list[Elimination] | None = None,
+    degree: int = 1,
 ) -> FibreSlice:
     """All points of the fibre with the named coordinates fixed.
+
+    Parameters
+    ----------
+    eliminations
+        Those found for another fibre with the same coordinates fixed at the same values.
+    degree
+        How many points there are at least: those of other generic fibres. No more candidates than that need no
+        confirmation.
 
     Raises
     ------
@@ -203,14 +210,14 @@ def slice_fibre(
     enough = len(eliminations) if eliminations else enough_experiments(models, local, budget)
     try:
         few = budget.part(budget.left / 2) if enough < len(models) else budget
-        fibre = _slice(models[:enough], local, fixed, rng, few, eliminations)
+        fibre = _slice(models[:enough], local, fixed, rng, few, eliminations, degree)
     except (NotFinite, TooLarge):
         if enough == len(models):
             raise
-        fibre = _slice(models, local, fixed, rng, budget, None)
+        fibre = _slice(models, local, fixed, rng, budget, None, degree)
     else:
         later = [Experiment(m, local, i, fibre.free, fixed, rng) for i, m in enumerate(models) if i >= enough]
-        fibre.points = _agreeing(later, local, fibre.free, fixed, fibre.points, budget)
+        fibre.points = _agreeing(later, local, fibre.free, fixed, fibre.points, degree, budget)
     fibre.steps = budget.spent - began
     return fibre
 
@@ -222,11 +229,12 @@ def _slice(
     rng: random.Random,
     budget: Budget,
     eliminations: list[Elimination] | None,
+    degree: int,
 ) -> FibreSlice:
     try:
-        return _by_elimination(models, local, fixed, rng, budget.part(0.85 * budget.left), eliminations)
+        return _by_elimination(models, local, fixed, rng, budget.part(0.85 * budget.left), eliminations, degree)
     except (NotFinite, TooLarge):
-        return _by_taylor_coefficients(models, local, fixed, rng, budget)
+        return _by_taylor_coefficients(models, local, fixed, rng, budget, degree)
 
 
 def _by_taylor_coefficients(
@@ -235,6 +243,7 @@ def _by_taylor_coefficients(
     fixed: dict[str, int],
     rng: random.Random,
     budget: Budget,
+    degree: int,
 ) -> FibreSlice:
     """Candidates from the first Taylor coefficients themselves."""
     free = [name for name in local.names if name not in fixed]
@@ -251,7 +260,7 @@ def _by_taylor_coefficients(
         try:
             system = System(free, found[:count], nonzero, local.prime, fixed.values())
             candidates = system.solve(rng, budget.part(budget.left / 2))
-            return confirmed(experiments, local, free, fixed, candidates, "Taylor coefficients", budget)
+            return confirmed(experiments, local, free, fixed, candidates, "Taylor coefficients", degree, budget)
         except (TooLarge, NotFinite):
             continue
     raise TooLarge
@@ -264,6 +273,7 @@ def _by_elimination(
     rng: random.Random,
     budget: Budget,
     eliminations: list[Elimination] | None,
+    degree: int,
 ) -> FibreSlice:
     """Candidates from input-output equations, written out or interpolated."""
     kept: list[tuple[Polynomial, tuple[str, ...]]] = []  # relations found by interpolation, with their unknowns
@@ -308,7 +318,7 @@ def _by_elimination(
     coordinates = dict(zip(free, candidates.coordinates, strict=True))
     coordinates |= {name: flint.nmod_poly([value], local.prime) for name, value in known.items()}
     candidates = Points(local.prime, candidates.modulus, tuple(coordinates[name] for name in everything))
-    fibre = confirmed(experiments, local, everything, fixed, candidates, method, budget)
+    fibre = confirmed(experiments, local, everything, fixed, candidates, method, degree, budget)
     if not known and all(elimination.complete for elimination in eliminations):
         fibre.eliminations = eliminations
     return fibre
@@ -363,9 +373,10 @@ def confirmed(
     fixed: Any,
     candidates: Points,
     method: str,
+    degree: int,
     budget: Budget,
 ) -> FibreSlice:
-    points = _agreeing(experiments, local, free, fixed, candidates, budget)
+    points = _agreeing(experiments, local, free, fixed, candidates, degree, budget)
     return FibreSlice(local, tuple(free), fixed, points, candidates.count, method)
 
 
@@ -375,17 +386,15 @@ def _agreeing(
     free: Sequence[str],
     fixed: Any,
     points: Points,
+    degree: int,
     budget: Budget,
 ) -> Points:
-    """Keep the candidates whose outputs agree: at least four times as far as the rank needed, and twice as far as that
-    where several do.
-    """
-    orders = max(4 * local.order, local.least)
-    for far in (orders, 2 * orders):
-        for experiment in experiments:
-            if points.count > 1:
-                target = experiment.target(far, budget)
-                points = agreeing(points, free, fixed, experiment.model, experiment.signals, target, budget)
+    """Keep the candidates whose outputs agree, eight times as far as the rank needed if more than `degree` do."""
+    orders = 2 * max(4 * local.order, local.least)
+    for experiment in experiments:
+        if points.count > degree:
+            target = experiment.target(orders, budget)
+            points = agreeing(points, free, fixed, experiment.model, experiment.signals, target, budget, enough=degree)
     return points
 
 

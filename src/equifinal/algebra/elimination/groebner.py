@@ -10,6 +10,7 @@ generator is linear and constant-free.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 from operator import add, le, sub
 
 import flint
@@ -22,6 +23,7 @@ Terms = dict[Monomial, int]
 MAX_ENTRIES = 12_000_000  # of one matrix
 
 
+@lru_cache(maxsize=1 << 18)
 def degrevlex(monomial: Monomial) -> tuple:
     return (sum(monomial), tuple(-e for e in reversed(monomial)))
 

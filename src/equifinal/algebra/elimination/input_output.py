@@ -18,12 +18,14 @@ import numpy as np
 
 from equifinal.algebra.arithmetic.budget import Budget, divisor_steps, matrix_steps, product_steps, terms_steps
 from equifinal.algebra.arithmetic.polynomials import Polynomial, Ratio, Ring, grouped, ring, to_ratio
+from equifinal.algebra.elimination.groebner import degrevlex
 from equifinal.algebra.elimination.state_elimination import Elimination
 from equifinal.language.expression import Expression
 from equifinal.language.model import Model
 
 LONG = 2000  # terms of an equation from which on it pays to cancel common factors of its coefficients
 PARTNERS = 8
+SPARE = 4  # coefficients of series, or equations, beyond those that should be enough
 
 
 class Signals:
@@ -62,6 +64,28 @@ def monomial_series(elimination: Elimination, keys: Sequence[tuple[int, ...]], s
     return [product(tuple((outside[i], e) for i, e in enumerate(key) if e)) for key in keys]
 
 
+def taylor_matrix(
+    elimination: Elimination, keys: Sequence[tuple[int, ...]], signals: Signals, orders: int, budget: Budget
+) -> flint.nmod_mat:
+    """Coefficients of the series of products of jets, a row for each product."""
+    budget.spend(len(keys) * (5 + orders / 3))
+    entries: list[int] = []
+    for series in monomial_series(elimination, keys, signals, orders):
+        found = series.coeffs()[:orders]
+        entries += map(int, found)
+        entries += [0] * (orders - len(found))
+    return flint.nmod_mat(len(keys), orders, entries, signals.prime)
+
+
+def orders_needed(elimination: Elimination, equation: Polynomial) -> int:
+    """So many coefficients of the series hold all that an equation says, most often."""
+    jets, parameters = set(), set()
+    for monomial in equation.monoms():
+        jets.add(tuple(monomial[i] for i in elimination.jets.values()))
+        parameters.add(tuple(monomial[i] for i in elimination.parameters))
+    return min(len(jets), 2 * len(parameters) + SPARE) + SPARE
+
+
 def relation_rows(
     elimination: Elimination, equation: Polynomial, signals: Signals, orders: int, budget: Budget
 ) -> tuple[list[dict], int, int]:
@@ -72,14 +96,17 @@ def relation_rows(
     """
     budget.spend(terms_steps(equation))
     groups = grouped(equation, elimination.parameters)
+    monomials = {monomial for group in groups.values() for monomial in group}
+    if not any(map(any, monomials)):
+        return [], len(groups), 0  # no parameter in it
+    if len(monomials) + SPARE < min(len(groups), orders):
+        few = sorted(monomials, key=degrevlex, reverse=True)
+        rows = _combined(elimination, groups, few, signals, min(2 * len(few) + SPARE, orders), budget)
+        return rows, len(groups), len(rows)
     keys = sorted(groups, key=lambda k: (-len(groups[k]), -max(map(sum, groups[k]), default=0), k))
-    budget.spend(len(keys) * (5 + orders / 10) + matrix_steps(orders, len(keys)))
-    columns = monomial_series(elimination, keys, signals, orders)
     prime = signals.prime
-    matrix = flint.nmod_mat(orders, len(keys), prime)
-    for j, series in enumerate(columns):
-        for k, c in enumerate(series.coeffs()[:orders]):
-            matrix[k, j] = c
+    matrix = taylor_matrix(elimination, keys, signals, orders, budget).transpose()
+    budget.spend(matrix_steps(orders, len(keys)))
     reduced, rank = matrix.rref()
     if rank == len(keys) - 1 and len(equation) > LONG and all(int(reduced[i, i]) for i in range(rank)):
         values = [*(-int(reduced[i, rank]) % prime for i in range(rank)), 1]
@@ -95,6 +122,30 @@ def relation_rows(
                 row[monomial] = (row.get(monomial, 0) + factor * c) % prime
         rows.append({m: c for m, c in row.items() if c})
     return [row for row in rows if row], len(keys), rank
+
+
+def _combined(
+    elimination: Elimination,
+    groups: Mapping[tuple[int, ...], Mapping[tuple[int, ...], int]],
+    monomials: Sequence[tuple[int, ...]],
+    signals: Signals,
+    orders: int,
+    budget: Budget,
+) -> list[dict]:
+    """The same equations where few monomials in the parameters meet many in the jets: independent combinations."""
+    keys, position = list(groups), {m: j for j, m in enumerate(monomials)}
+    budget.spend(matrix_steps(len(keys), len(monomials)) + orders * len(keys) * len(monomials) / 2000)
+    coefficients = flint.nmod_mat(len(keys), len(monomials), signals.prime)
+    for i, key in enumerate(keys):
+        for monomial, c in groups[key].items():
+            coefficients[i, position[monomial]] = c
+    taylor = taylor_matrix(elimination, keys, signals, orders, budget)
+    reduced, rank = (taylor.transpose() * coefficients).rref()
+    rows = []
+    for i in range(rank):
+        values = ((monomial, int(reduced[i, j])) for j, monomial in enumerate(monomials))
+        rows.append({monomial: value for monomial, value in values if value})
+    return rows
 
 
 def reduced_ratios(coefficients: Sequence[dict], values: Sequence[int], prime: int, budget: Budget) -> list[dict]:

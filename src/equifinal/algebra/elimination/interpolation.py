@@ -23,7 +23,7 @@ from equifinal.algebra.arithmetic.local_rank import LocalAnalysis, random_point
 from equifinal.algebra.arithmetic.polynomials import Polynomial, Ring, grouped, value_at
 from equifinal.algebra.arithmetic.residues import BadPrime
 from equifinal.algebra.arithmetic.series import OutputSeries
-from equifinal.algebra.elimination.input_output import Signals, monomial_series
+from equifinal.algebra.elimination.input_output import Signals, taylor_matrix
 from equifinal.algebra.elimination.ratios import Key, Ratios
 from equifinal.algebra.elimination.state_elimination import Elimination, Eliminator, GenericPoint, best_elimination
 from equifinal.language.expression import Name
@@ -128,12 +128,8 @@ def has_one_relation(elimination: Elimination, equation: Polynomial, signals: Si
     if len(keys) > MAX_KEYS:
         raise TooLarge
     orders = len(keys) + 2
-    budget.spend(len(keys) * (5 + orders / 10) + matrix_steps(len(keys), orders))
-    columns = monomial_series(elimination, keys, signals, orders)
-    matrix = flint.nmod_mat(len(keys), orders, signals.prime)
-    for j, series in enumerate(columns):
-        for k, c in enumerate(series.coeffs()[:orders]):
-            matrix[j, k] = c
+    budget.spend(matrix_steps(len(keys), orders))
+    matrix = taylor_matrix(elimination, keys, signals, orders, budget)
     return matrix.rank() == len(keys) - 1
 
 

@@ -14,6 +14,8 @@ from equifinal.algebra.arithmetic.residues import BadPrime, rational
 from equifinal.algebra.elimination.groebner import Terms, degrevlex, echelon, groebner, leading, without_monomial
 from equifinal.algebra.elimination.quotient import NotFinite, Points, points_of
 
+SPLITS = 3  # how often an equation that is a product may be split into its factors
+
 
 class System:
     """Equations in named unknowns for the points of a generic fibre.
@@ -43,15 +45,40 @@ class System:
         self.ring: Ring = ring(names, prime)
         self.equations, self.nonzero = list(equations), list(nonzero)
         self.taken = set(taken)
-        self.splits = 3  # how often an equation that is a product may be split into its factors
 
     def solve(self, rng: random.Random, budget: Budget) -> Points:
         """All points, as `Points` over the unknowns; raises `NotFinite` if there are infinitely many."""
-        images, rows = self._linear_steps(budget)
+        strip = Stripper(len(self.names), self.prime, budget)
+        rows = [strip(_terms(e)) for e in self.equations if not e.is_zero()]
+        return self._solved([None] * len(self.names), rows, SPLITS, strip, rng, budget)
+
+    def _solved(
+        self,
+        images: list[Terms | None],
+        rows: list[Terms],
+        splits: int,
+        strip: Stripper,
+        rng: random.Random,
+        budget: Budget,
+    ) -> Points:
+        """The points, where some unknowns are known as functions of the others, and the others satisfy `rows`."""
+        images, rows = self._linear_steps(images, rows, strip, budget)
         if any(sum(leading(row)) == 0 for row in rows) or self._is_special(images, budget):
             raise BadPrime  # no points, or none that is generic
-        if branches := self._branches(rows, budget):
-            return self._united(branches, rng, budget)
+        if branches := self._branches(rows, budget) if splits else []:
+            union: Points | None = None
+            for k, branch in enumerate(branches):
+                try:
+                    points = self._solved(images, [*rows, _terms(branch)], splits - 1, strip, rng, budget)
+                except BadPrime:  # no points at all
+                    continue
+                for earlier in branches[:k]:  # points on several branches count once
+                    points = points.restricted(points.modulus // points.modulus.gcd(points.value(earlier)))
+                if points.count:
+                    union = points if union is None else union.joined(points, rng)
+            if union is None:
+                raise BadPrime
+            return union
         free = sorted({i for row in rows for monomial in row for i, e in enumerate(monomial) if e})
         if any(image is None and i not in free for i, image in enumerate(images)):
             raise NotFinite
@@ -75,12 +102,11 @@ class System:
                 coordinates.append(total % points.modulus)
         return Points(self.prime, points.modulus, tuple(coordinates))
 
-    def _linear_steps(self, budget: Budget) -> tuple[list[Terms | None], list[Terms]]:
+    def _linear_steps(
+        self, images: Sequence[Terms | None], rows: list[Terms], strip: Stripper, budget: Budget
+    ) -> tuple[list[Terms | None], list[Terms]]:
         """Solve for every unknown that an equation gives linearly in the others, again and again."""
-        n = len(self.names)
-        images: list[Terms | None] = [None] * n
-        strip = Stripper(n, self.prime, budget)
-        rows = [strip(_terms(e)) for e in self.equations if not e.is_zero()]
+        images = list(images)
         while True:
             rows = echelon(rows, self.prime, degrevlex, budget) if rows else []
             linear = [row for row in rows if sum(leading(row)) == 1]
@@ -111,7 +137,7 @@ class System:
 
     def _branches(self, rows: Sequence[Terms], budget: Budget) -> list[Polynomial]:
         """The factors of a short equation that is a product: each of them gives a smaller system."""
-        if self.splits == 0 or len(rows) < 2:
+        if len(rows) < 2:
             return []
         for row in sorted(rows, key=len):
             if len(row) > Stripper.LONGEST:
@@ -122,24 +148,6 @@ class System:
                 if len(factors) > 1:
                     return factors
         return []
-
-    def _united(self, branches: Sequence[Polynomial], rng: random.Random, budget: Budget) -> Points:
-        """The points of all branches, those on several of them counted once."""
-        union: Points | None = None
-        for k, branch in enumerate(branches):
-            system = System(self.names, [*self.equations, branch], self.nonzero, self.prime, self.taken)
-            system.splits = self.splits - 1
-            try:
-                points = system.solve(rng, budget)
-            except BadPrime:  # no points at all
-                continue
-            for earlier in branches[:k]:
-                points = points.restricted(points.modulus // points.modulus.gcd(points.value(earlier)))
-            if points.count:
-                union = points if union is None else union.joined(points, rng)
-        if union is None:
-            raise BadPrime
-        return union
 
     def _put(self, terms: Terms, new: dict[int, Terms], budget: Budget) -> Terms:
         if not any(monomial[i] for monomial in terms for i in new):
@@ -190,7 +198,9 @@ def determined(equations: Sequence[Polynomial], names: Sequence[str], prime: int
     """Unknowns that have only one value at all common zeros, with that value."""
     system = System(names, equations, [], prime)
     try:
-        images, rows = system._linear_steps(budget)
+        strip = Stripper(len(names), prime, budget)
+        rows = [strip(_terms(e)) for e in equations if not e.is_zero()]
+        images, rows = system._linear_steps([None] * len(names), rows, strip, budget)
         basis = groebner(rows, prime, budget, simplify=Stripper(len(names), prime, budget))
     except TooLarge:
         return {}
@@ -226,16 +236,21 @@ class Stripper:
     def __init__(self, variables: int, prime: int, budget: Budget):
         self.ring = ring([""] * variables, prime)
         self.prime, self.budget = prime, budget
+        self._as_it_is = set[frozenset]()  # asked about before
 
     def __call__(self, terms: Terms) -> Terms:
         self.budget.spend(5 + 3 * len(terms))
         shorter = without_monomial(terms)
         if not 2 <= len(shorter) <= self.LONGEST or max(map(sum, shorter)) < 2:
             return shorter
+        known = frozenset(shorter.items())
+        if known in self._as_it_is:
+            return shorter
         self.budget.spend(factor_steps(shorter))
         factors = self.ring.from_dict(shorter).factor()[1]
         kept = [(f, e) for f, e in factors if not self._is_fixed(f)]
         if not kept or (len(kept) == len(factors) and all(e == 1 for _, e in kept)):
+            self._as_it_is.add(known)
             return shorter
         product = self.ring.constant(1)
         for factor, _ in kept:

@@ -16,7 +16,7 @@ import numpy as np
 from equifinal.algebra.arithmetic.budget import Budget, TooLarge, divisor_steps, product_steps
 from equifinal.algebra.arithmetic.polynomials import Polynomial, Ratio, Ring, to_ratio
 from equifinal.algebra.arithmetic.residues import residue
-from equifinal.algebra.arithmetic.series import _needed
+from equifinal.algebra.arithmetic.schedule import needed
 from equifinal.algebra.arithmetic.straight_line import Program, Step
 from equifinal.language.model import Model
 
@@ -85,7 +85,7 @@ class _Coefficients:
         self.program = Program()
         self.rhs = self.program.record(model.rhs, model.constants)
         self.outputs = self.program.record(model.observed, model.constants)
-        self.steps = _needed(self.program, [*self.rhs, *self.outputs])
+        self.steps = needed(self.program, [*self.rhs, *self.outputs])
         self.states: dict[str, list[Coefficient]] = {
             x: [to_ratio(e, polynomials, model.constants, into)] for x, e in zip(model.states, model.start, strict=True)
         }

@@ -373,6 +373,7 @@ class Search:
                     self.rng,
                     limit,
                     self.fibre.eliminations,
+                    self.fibre.degree,
                 )
             except (TooLarge, NotFinite, BadPrime):
                 self.more_fibres = False
