@@ -23,20 +23,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from equifinal.errors import IdentifiabilityError, SamplingError
-from equifinal.fibre import Fibre
 from equifinal.samplers.collapsed import plan as proposal
 from equifinal.samplers.collapsed.batches import COUNTS, HIGHEST, Points, State, batch_length, drawn_from, run_batch
 from equifinal.samplers.collapsed.plan import LANES, Plan
-from equifinal.samplers.collapsed.settings import POINTS, WARMUP, Settings
-from equifinal.samplers.marginal.target import AnyEstimator, Estimates, Target
+from equifinal.samplers.collapsed.settings import WARMUP, Settings
+from equifinal.samplers.collapsed.tools import Tools
+from equifinal.samplers.marginal.target import Estimates, Target
 from equifinal.samplers.points.law import Moments
 from equifinal.samplers.proposals.pareto import k_hat_of_largest
 from equifinal.samplers.proposals.quality import LOOSE_K_LIMIT
@@ -58,20 +56,14 @@ def prepare(task: Task, seed: int, report: Callable[[str], None] = lambda text: 
     return proposal.prepare(task.posterior, task.own_fibre, _tools(task), np.random.default_rng([seed, 7]), report)
 
 
-def _tools(task: Task) -> list[Callable[[], AnyEstimator]]:
-    fibre, settings = task.own_fibre, task.settings
-    numbers = POINTS if settings.aux is None else (settings.aux,)
-    return [partial(_tool, fibre, settings, number) for number in numbers]
-
-
-def _tool(fibre: Fibre, settings: Settings, number: int) -> AnyEstimator:
-    return pseudo_marginal.estimator(fibre, replace(settings, aux=int(number)))
+def _tools(task: Task) -> Tools:
+    return Tools(task.own_fibre, task.settings)
 
 
 def target_of(task: Task, plan: Plan) -> Target:
     """Make the density that chains sample."""
     fibre = task.own_fibre
-    tool = _tool(fibre, task.settings, plan.number)
+    tool = _tools(task).make(plan.number, plan.way)
     return Target(task.posterior, fibre, tool, plan.noise_integral(task.posterior))
 
 
@@ -197,7 +189,7 @@ def review(task: Task, plan: Plan, state: State, seed: int, report: Callable[[st
 def examine(task: Task, plan: Plan, state: State, draws: Kept) -> dict[str, float]:
     """Give the marginal likelihood with its standard error, k-hat of all fresh draws, and how noisy estimates were."""
     number, log_sum = state.proposals.sum(), float(np.logaddexp.reduce(state.log_sum))
-    tool = _tool(task.own_fibre, task.settings, plan.number)
+    tool = _tools(task).make(plan.number, plan.way)
     repeated = Moments(*(np.repeat(part, len(draws.theta), axis=0) for part in plan.moments))
     noise = pseudo_marginal.noise_of_estimates(task.own_fibre, tool, repeated, draws)
     found = noise | {"lanes": float(plan.lanes), "longest_stay": float(state.stood[..., 1].max())}
