@@ -170,7 +170,7 @@ def one_run(name: str, seed: int) -> dict[str, Any]:
         "concerns": [concern.kind for concern in concerned],
         "serious": any(concern.serious for concern in concerned),
         "worst": worst,
-        "z": round(scores[worst], 2),
+        "z": round(float(scores[worst]), 2),
         "ess": round(min(min(row["ess_bulk"], row["ess_tail"]) for row in rows.values())),
         "rhat": round(max(row["rhat"] for row in rows.values()), 4),
         "log_z": round(found.get("log_evidence", np.nan) - exact["log_z"], 3),

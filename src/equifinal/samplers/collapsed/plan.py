@@ -39,7 +39,7 @@ DRAWN = 64  # trajectories at which the integrals over noise parameters are trie
 JUDGED = 7000  # draws: a tail of a hundredth of the posterior that a proposal misses shows in their weights
 FITTED = 3000  # draws of a population to which the last mixture is fitted
 KNOWN_SHARE, HOT_SHARE = 0.05, 0.2  # in it, of modes that climbers found, and of a mixture for a lower power
-LANES = 61  # a prime, so that draws that are thinned come from all of them
+LANES = (61, 59)  # primes, so that draws that are thinned come from all of them: the first that does not divide thin
 LEAST_ACCEPTANCE = 0.001  # of fresh draws
 
 
@@ -94,6 +94,11 @@ class Plan(NamedTuple):
         return f"two populations that settled, and {steps} (fresh draws: {self.quality.in_words})"
 
 
+def lanes_beside(thin: int) -> int:
+    """How many lanes a chain of steps has, of which every so many iterations one is kept."""
+    return next((lanes for lanes in LANES if thin % lanes), LANES[0])
+
+
 class Proposal(NamedTuple):
     """A frozen mixture with its quality, and draws (populations, n, q) with weights (populations, n) to start from."""
 
@@ -112,6 +117,7 @@ def prepare(
     tools: Tools,
     rng: np.random.Generator,
     report: Callable[[str], None] = lambda text: None,
+    thin: int = 1,
 ) -> Plan:
     """Find the posterior from prior draws, and a proposal for it.
 
@@ -119,8 +125,10 @@ def prepare(
     ----------
     tools
         Make estimators of p_C; that with the fewest points is taken that is good enough.
+    thin
+        Every how many iterations a draw is kept.
     """
-    search = _Search(posterior, fibre, tools, rng, report)
+    search = _Search(posterior, fibre, tools, rng, report, thin)
     if search.nothing_else:
         return search.plan(search.by_importance())
     found = search.by_importance() if search.modes.agreed else None
@@ -133,9 +141,10 @@ def prepare_again(
     tools: Tools,
     rng: np.random.Generator,
     report: Callable[[str], None],
+    thin: int = 1,
 ) -> Plan:
     """Find a proposal by populations, after one by importance sampling turned out to miss tails."""
-    search = _Search(posterior, fibre, tools, rng, report)
+    search = _Search(posterior, fibre, tools, rng, report, thin)
     return search.plan(search.by_populations())
 
 
@@ -149,8 +158,9 @@ class _Search:
         tools: Tools,
         rng: np.random.Generator,
         report: Callable[[str], None],
+        thin: int = 1,
     ):
-        self.posterior, self.fibre, self.tools, self.report = posterior, fibre, tools, report
+        self.posterior, self.fibre, self.tools, self.report, self.thin = posterior, fibre, tools, report, thin
         self.modes = find_modes(posterior, fibre, rng, report)
         self.counted, self.enough = _counted(posterior, fibre, tools, self.modes, rng)
         if self.counted.target.integral.parameters:
@@ -167,7 +177,7 @@ class _Search:
         search = Importance(self.counted, self.around)
         passes = search.improve(self.report)
         start, weights = search.weighted()
-        return Proposal(search.proposals[-1], search.quality, start[None], weights[None], arrived=passes)
+        return Proposal(search.proposal(), search.quality, start[None], weights[None], arrived=passes)
 
     def by_populations(self) -> Proposal:
         """The proposal that tempered populations tell of; one around the modes, refused, if they do not arrive."""
@@ -209,7 +219,7 @@ class _Search:
             quality=found.quality,
             shares=found.shares,
             steps=found.steps,
-            lanes=LANES if found.shares[0] < 1 else 1,
+            lanes=lanes_beside(self.thin) if found.shares[0] < 1 else 1,
             number=enough.number,
             way=enough.way,
             unfolded=self.counted.coordinates.replaced,

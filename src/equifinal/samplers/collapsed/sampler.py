@@ -31,13 +31,13 @@ from numpy.typing import NDArray
 from equifinal.errors import IdentifiabilityError, SamplingError
 from equifinal.samplers.collapsed import plan as proposal
 from equifinal.samplers.collapsed.batches import COUNTS, HIGHEST, Points, State, batch_length, drawn_from, run_batch
-from equifinal.samplers.collapsed.plan import LANES, Plan
+from equifinal.samplers.collapsed.plan import Plan, lanes_beside
 from equifinal.samplers.collapsed.settings import WARMUP, Settings
 from equifinal.samplers.collapsed.tools import Tools
 from equifinal.samplers.marginal.target import Estimates, Target
 from equifinal.samplers.points.law import Moments
 from equifinal.samplers.proposals.pareto import k_hat_of_largest
-from equifinal.samplers.proposals.quality import LOOSE_K_LIMIT
+from equifinal.samplers.proposals.quality import LOOSE_K_LIMIT, longest_stay
 from equifinal.samplers.protocol import Block, Kept, Start, Task, concatenated
 from equifinal.samplers.pseudo_marginal import sampler as pseudo_marginal
 
@@ -53,7 +53,8 @@ join = concatenated
 
 def prepare(task: Task, seed: int, report: Callable[[str], None] = lambda text: None) -> Plan:
     """Find the posterior from prior draws, and a proposal for it."""
-    return proposal.prepare(task.posterior, task.own_fibre, _tools(task), np.random.default_rng([seed, 7]), report)
+    rng = np.random.default_rng([seed, 7])
+    return proposal.prepare(task.posterior, task.own_fibre, _tools(task), rng, report, task.thin)
 
 
 def _tools(task: Task) -> Tools:
@@ -162,18 +163,24 @@ def run_block(
 def review(task: Task, plan: Plan, state: State, seed: int, report: Callable[[str], None]) -> Plan | None:
     """Judge the proposal by all its draws so far, which show tails that it misses and the first few did not.
 
-    The remedy is steps of all lengths, if populations have found the proposal, else populations.
+    So does a chain that stands still for long: it has found a place where the proposal hardly ever goes. The remedy is
+    steps of all lengths, if populations have found the proposal, else populations.
     """
     number = int(state.proposals.sum())
-    shape = k_hat_of_largest(state.highest.ravel(), number)
-    if plan.lanes > 1 or plan.final or plan.refusal or number < LEAST_REVIEWED or shape < LOOSE_K_LIMIT:
+    if plan.lanes > 1 or plan.final or plan.refusal or number < LEAST_REVIEWED:
         return None
-    report(f"the proposal misses a tail: k-hat {shape:.2f} over {number} draws of it")
+    shape, stay = k_hat_of_largest(state.highest.ravel(), number), int(state.stood[..., 1].max())
+    if shape >= LOOSE_K_LIMIT:
+        report(f"the proposal misses a tail: k-hat {shape:.2f} over {number} draws of it")
+    elif stay > longest_stay(number // len(state.key), plan.quality.acceptance):
+        report(f"the proposal misses a place: a chain stood still there for {stay} iterations")
+    else:
+        return None
     if plan.steps.any():
-        return plan._replace(shares=plan.steps, lanes=LANES, solves=0, failures=0)
+        return plan._replace(shares=plan.steps, lanes=lanes_beside(task.thin), solves=0, failures=0)
     rng = np.random.default_rng([seed, 8])
     try:
-        better = proposal.prepare_again(task.posterior, task.own_fibre, _tools(task), rng, report)
+        better = proposal.prepare_again(task.posterior, task.own_fibre, _tools(task), rng, report, task.thin)
     except (SamplingError, IdentifiabilityError, np.linalg.LinAlgError) as error:
         report(f"nothing better was found: {error}")
         return plan._replace(final=True, solves=0, failures=0)

@@ -187,7 +187,7 @@ def on_branch(fibre: Fibre, found: Estimate, theta: Array) -> Array:
 
 def step(task: Task, state: State, rngs: Sequence[np.random.Generator], iteration: int) -> tuple[State, Info]:
     """Make one Metropolis step of every chain, and theta anew; adapt during warm-up."""
-    posterior, fibre, settings, warmup = task
+    posterior, fibre, settings, warmup, _ = task
     assert fibre is not None
     if iteration == warmup or (iteration < warmup and iteration % FACTOR_EVERY == 0):
         state = _surround(state, rngs, settings, fibre)
