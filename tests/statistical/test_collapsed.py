@@ -19,6 +19,7 @@ from equifinal.samplers.collapsed import batches as collapsed_block
 from equifinal.samplers.collapsed import sampler as collapsed
 from equifinal.samplers.collapsed.plan import Plan
 from equifinal.samplers.collapsed.sampler import State
+from equifinal.samplers.collapsed.tools import Tools
 from equifinal.samplers.coordinates.unfolding import Unfolding
 from equifinal.samplers.marginal import noise_integral
 from equifinal.samplers.marginal.noise_integral import NoiseIntegral, apart
@@ -62,7 +63,7 @@ def p_values(
     n -= n % lanes
     start, independent = found.draw(rng, n), found.draw(rng, 3 * n)
     settings = collapsed.Settings(**options)
-    tool = collapsed._tool(fibre, settings, settings.aux)
+    tool = Tools(fibre, settings).make(settings.aux, 0)
     moments = moments_of(fibre, independent[:5000], n)
     target = Target(known, fibre, tool, off_the_mark(known, fibre, independent[:5000], noise_points))
     x = target.coordinates.at(known.to_coordinates(independent[:5000]))

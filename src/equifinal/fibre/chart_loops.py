@@ -17,6 +17,7 @@ Integers = NDArray[np.int64]
 
 RATIONAL, POLYNOMIAL = 0, 1
 ACCURACY = 1e-9  # of xi = c, relative, that every root must reach
+REFINED = 1e-14  # mismatch of a root that Newton's method need not improve
 CERTAIN = 1e-4  # relative uncertainty of a root, from rounding in c, beyond which the status says so
 _EPS = 2.220446049250313e-16
 
@@ -111,7 +112,7 @@ def refine(theta, trial, c, address, q, labels, dependent, out, matrix, pivots, 
     error = mismatch(out, c, q, labels, theta, scale)
     log_det = _factorise_at(out, matrix, pivots, q, labels, dependent, theta.shape[0])
     for _ in range(20):
-        if log_det == -np.inf or not error > 1e-15:
+        if log_det == -np.inf or not error > REFINED:
             break
         for j in range(q):
             delta[j] = c[j] - out[j]
@@ -319,16 +320,15 @@ def solve_points(blocks, targets, free_at, dependent, bounds, address, size, q, 
 @compiled
 def _root_shift(a, noise, n, x):
     """How far a root may be off when its polynomial's coefficients are."""
-    total, slope, power = 0.0, 0.0, 1.0
+    total, slope, curvature, power = 0.0, 0.0, 0.0, 1.0
     for k in range(n + 1):
-        total += (noise[k] + 4.0 * _EPS * abs(a[k])) * power
-        if k < n:
-            slope += (k + 1) * a[k + 1] * x**k
-        power *= abs(x)
+        total += (noise[k] + 4.0 * _EPS * abs(a[k])) * abs(power)
+        if k + 1 <= n:
+            slope += (k + 1) * a[k + 1] * power
+        if k + 2 <= n:
+            curvature += (k + 2) * (k + 1) * a[k + 2] * power
+        power *= x
     first = total / abs(slope) if slope != 0.0 else np.inf
-    curvature = 0.0
-    for k in range(2, n + 1):
-        curvature += k * (k - 1) * a[k] * x ** (k - 2)
     second = math.sqrt(2.0 * total / abs(curvature)) if curvature != 0.0 else np.inf
     return min(first, second)  # near a double root the second order decides
 

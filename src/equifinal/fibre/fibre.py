@@ -305,6 +305,12 @@ class Fibre:
         )
 
     @cached_property
+    def other_partitions(self) -> list[tuple[str, ...]]:
+        """Other sets of free coordinates than the chart's own, the best by volume first."""
+        sets = [tuple(self.names[k] for k in free) for _, free in ranked(tangent_bases(self._jacobians()))]
+        return [free for free in sets if free != self.free]
+
+    @cached_property
     def prior_draws(self) -> Array:
         """Some points of the support, always the same."""
         rng = np.random.default_rng(0)

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from equifinal.samplers.proposals.quality import longest_stay
+
 if TYPE_CHECKING:
     from arviz import InferenceData
 
@@ -25,9 +27,10 @@ FAILED_SHARE = 0.05
 GAP_LIMIT = 1.0  # in log likelihood; the solver's own error is far smaller where chains have arrived
 FAILED_MOVES = 0.3
 LEAST_ACCEPTANCE, MISFIT_LIMIT = 0.005, 5.0
-VARIANCE_LIMIT, ZERO_LIMIT, EMPTY_LIMIT, STAY_LIMIT = 2.0, 0.2, 0.95, 4.0
+VARIANCE_LIMIT, ZERO_LIMIT, EMPTY_LIMIT = 2.0, 0.2, 0.95
 
 K_LIMIT, FRESH_DRAWS = 0.7, 1000
+EXTREMES, EXTREME_SHARE = (0.01, 0.99), 0.5  # quantiles that need a share of the effective draws wanted
 
 Row = Mapping[str, float]
 
@@ -63,7 +66,7 @@ def summary_row(draws: np.ndarray, seconds: float = math.nan) -> Row:
             "ess_per_second": float(arviz.ess(draws, method="bulk")) / seconds if seconds > 0 else math.nan,
             "iact": draws.size / ess_mean,
             "mcse_over_sd": 1 / math.sqrt(ess_mean),
-            "rhat": float(arviz.rhat(draws, method="split")) if draws.shape[0] > 1 else math.nan,
+            "rhat": split_rhat(draws),
         }
     else:
         names = ("ess_bulk", "ess_tail", "ess_per_second", "iact", "mcse_over_sd", "rhat")
@@ -74,13 +77,28 @@ def summary_row(draws: np.ndarray, seconds: float = math.nan) -> Row:
 def mixing(draws: np.ndarray) -> tuple[float, float]:
     """Effective draws, in the bulk or in the tails, whichever are fewer, and R-hat of one quantity (chains, draws).
 
-    A quantity that does not vary does not lack any.
+    For the 1% and 99% quantiles half as many will do. A quantity that does not vary does not lack any.
     """
     if not np.isfinite(draws).all() or np.ptp(draws) == 0 or draws.shape[1] < 4:
         return math.inf, 1.0
     arviz = import_arviz()
     ess = min(float(arviz.ess(draws, method=method)) for method in ("bulk", "tail"))
-    return ess, float(arviz.rhat(draws, method="split")) if draws.shape[0] > 1 else 1.0
+    return min(ess, extreme_ess(draws) / EXTREME_SHARE), split_rhat(draws)
+
+
+def extreme_ess(draws: np.ndarray) -> float:
+    """Effective draws for the 1% or the 99% quantile, whichever are fewer: rare excursions to a tail count as few."""
+    arviz = import_arviz()
+    found = [float(arviz.ess(draws, method="quantile", prob=prob)) for prob in EXTREMES]
+    return min((ess for ess in found if not math.isnan(ess)), default=math.inf)
+
+
+def split_rhat(draws: np.ndarray) -> float:
+    """R-hat between halves of chains; of one chain, between its halves."""
+    arviz = import_arviz()
+    if draws.shape[0] > 1:
+        return float(arviz.rhat(draws, method="split"))
+    return float(arviz.rhat(draws[0, -(draws.shape[1] // 2) * 2 :].reshape(2, -1), method="identity"))
 
 
 ConcernKind = Literal[
@@ -151,6 +169,9 @@ def _on_draws(data: InferenceData, rows: Mapping[str, Row]) -> Iterator[Concern]
     # where the chains disagree, the number of effective draws means nothing
     agreed = {name: row for name, row in rows.items() if not row["rhat"] > 1.1}
     ess = {name: min(row["ess_bulk"], row["ess_tail"]) for name, row in agreed.items()}
+    for name, number in ess.items():
+        if math.isfinite(number):
+            ess[name] = min(number, extreme_ess(data.posterior[name].values) / EXTREME_SHARE)
     # lanes that never leave their starts would seem to give one for each
     lanes = findings(data).get("lanes", 1.0)
     limit = ESS_PER_CHAIN if lanes == 1 else max(ESS_PER_CHAIN, int(EACH_LANE * lanes))
@@ -206,9 +227,8 @@ def _on_estimates(data: InferenceData) -> Iterator[Concern]:
     empty = counts["empty_points"] / max(1, counts["points"])
     if empty > EMPTY_LIMIT:
         yield Concern("empty points", numbers={"share": empty})
-    usual = math.log(max(data.posterior.sizes["draw"], 2)) / max(acceptance(data), 1e-6)
     stay = measured["longest_stay"]
-    if stay > max(50.0, STAY_LIMIT * usual):
+    if stay > longest_stay(data.posterior.sizes["draw"], acceptance(data)):
         yield Concern("long stay, noisy estimates" if variance > 0.1 else "long stay", numbers={"steps": stay})
 
 

@@ -32,7 +32,8 @@ def choose(
     assert fibre is not None
     plan: Plan | None = None
     try:
-        plan = collapsed.prepare(Task(posterior, fibre, settings.sampler_settings()), settings.seed, report)
+        task = Task(posterior, fibre, settings.sampler_settings(), thin=settings.thin)
+        plan = collapsed.prepare(task, settings.seed, report)
         refusal = plan.refusal
     except (SamplingError, IdentifiabilityError, np.linalg.LinAlgError) as error:
         refusal = str(error)

@@ -54,6 +54,7 @@ class Task(NamedTuple):
     fibre: Fibre | None
     settings: Any
     warmup: int = 0
+    thin: int = 1
 
     @property
     def own_fibre(self) -> Fibre:
@@ -72,6 +73,17 @@ class NoPlan(NamedTuple):
     failures: int = 0
     refusal: str = ""
     lanes: int = 1
+
+
+class Partly(str):
+    """What a preparation tells again and again of one thing that takes long, and the share of it that is done."""
+
+    done: float
+
+    def __new__(cls, text: str, done: float) -> Partly:
+        told = super().__new__(cls, text)
+        told.done = done
+        return told
 
 
 class Start(NamedTuple):

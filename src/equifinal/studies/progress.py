@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any, Protocol
 
 from equifinal.ode.integrator import is_compiled
+from equifinal.samplers.protocol import Partly
 from equifinal.samplers.running.run import Update
 
 LINE_SECONDS = 5.0
@@ -25,8 +26,8 @@ def _phase(update: Update) -> str:
 
 def _facts(update: Update) -> str:
     facts = [] if update.acceptance != update.acceptance else [f"accepted {update.acceptance:.0%}"]
-    if update.mixing is not None:
-        facts.append(f"{update.mixing.ess:,.0f} of {update.settings.ess:,} effective draws at the last look")
+    if update.effective is not None:
+        facts.append(f"some {update.effective:,.0f} of {update.wanted:,} effective draws")
     return ", ".join([*facts, f"{update.failures:,} of {update.solves:,} solves failed"])
 
 
@@ -42,7 +43,8 @@ def show_run(enabled: bool = True) -> Iterator[tuple[Callable[[str], None], Disp
         finally:
             terminal.stop()
     else:
-        yield _say, _Lines()
+        lines = _Lines()
+        yield lines.prepare, lines
 
 
 @contextmanager
@@ -66,7 +68,7 @@ def show_compiling(enabled: bool = True) -> AbstractContextManager[None]:
 
 
 class _Terminal:
-    """A line that spins while a run is prepared, then a bar."""
+    """A line that spins while a run is prepared, a bar for what takes long; then a bar for the sampling."""
 
     def __init__(self) -> None:
         from rich.console import Console
@@ -74,8 +76,16 @@ class _Terminal:
         self.console = Console(stderr=True)
         self.status: Any = None
         self.bar: Any = None
+        self.sampling = False
 
     def prepare(self, text: str) -> None:
+        if isinstance(text, Partly):
+            if self.bar is None or self.sampling:
+                self.stop()
+                self._begin("preparing", 1.0)
+            self._show("preparing", text.done, 1.0, text)
+            return
+        self._stop_bar()
         self.console.print(text, style="dim", highlight=False)
         if self.status is None:
             self.status = self.console.status(text)
@@ -83,33 +93,39 @@ class _Terminal:
         self.status.update(text)
 
     def update(self, update: Update) -> None:
-        if self.bar is None:
-            from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
+        if self.bar is None or not self.sampling:
             self.stop()
-            columns = (
-                TextColumn("{task.description:<9}"),
-                BarColumn(bar_width=20),
-                TextColumn("{task.percentage:>3.0f}%"),
-                TextColumn("{task.fields[facts]}"),
-                TimeRemainingColumn(compact=True),
-            )
-            self.bar = Progress(*columns, console=self.console)
-            self.bar.add_task("warm-up", total=update.goal, facts="")
-            self.bar.start()
-        self.bar.update(
-            self.bar.task_ids[0],
-            completed=update.iteration,
-            total=update.goal,
-            description=_phase(update),
-            facts=_facts(update),
+            self._begin("warm-up", update.end)
+            self.sampling = True
+        self._show(_phase(update), update.iteration, update.end, _facts(update))
+
+    def _begin(self, what: str, total: float) -> None:
+        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+        columns = (
+            TextColumn("{task.description:<9}"),
+            BarColumn(bar_width=20),
+            TextColumn("{task.percentage:>3.0f}%"),
+            TextColumn("{task.fields[facts]}"),
+            TimeRemainingColumn(compact=True),
         )
+        self.bar = Progress(*columns, console=self.console)
+        self.bar.add_task(what, total=total, facts="")
+        self.bar.start()
+
+    def _show(self, what: str, done: float, total: float, facts: str) -> None:
+        self.bar.update(self.bar.task_ids[0], completed=done, total=total, description=what, facts=facts)
+
+    def _stop_bar(self) -> None:
+        if self.bar is not None:
+            self.bar.stop()
+        self.bar, self.sampling = None, False
 
     def stop(self) -> None:
-        for live in (self.status, self.bar):
-            if live is not None:
-                live.stop()
+        if self.status is not None:
+            self.status.stop()
         self.status = None
+        self._stop_bar()
 
 
 @contextmanager
@@ -143,15 +159,44 @@ def _say(text: str) -> None:
 
 
 class _Lines:
+    """A line now and then."""
+
     def __init__(self) -> None:
-        self.last = time.perf_counter()
+        self.last = -math.inf
         self.phase = ""
+        self.began, self.first = 0.0, 0
+
+    def prepare(self, text: str) -> None:
+        if not isinstance(text, Partly):
+            _say(text)
+        elif self._is_time():
+            _say(f"preparing {text.done:.0%}: {text}")
 
     def __call__(self, update: Update) -> None:
-        done = update.iteration >= update.goal
-        news = _phase(update) != self.phase
+        done, news = update.iteration >= update.end, _phase(update) != self.phase
+        if news or update.iteration < self.first:  # also where a run begins again
+            self.began, self.first = time.perf_counter(), update.iteration
         self.phase = _phase(update)
-        if done or news or time.perf_counter() - self.last > LINE_SECONDS:
-            self.last = time.perf_counter()
-            share = update.iteration / update.goal
-            _say(f"{_phase(update)} {share:.0%}: {_facts(update)}")
+        if self._is_time(done or news):
+            share = update.iteration / update.end
+            _say(f"{self.phase} {share:.0%}: {_facts(update)}{self._to_go(update)}")
+
+    def _is_time(self, certainly: bool = False) -> bool:
+        now = time.perf_counter()
+        if not certainly and now - self.last <= LINE_SECONDS:
+            return False
+        self.last = now
+        return True
+
+    def _to_go(self, update: Update) -> str:
+        """The time to go, once there is a pace to tell it from."""
+        made, seconds = update.iteration - self.first, time.perf_counter() - self.began
+        if not made or seconds < 1 or update.iteration >= update.end:
+            return ""
+        return f", about {_duration(seconds * (update.end - update.iteration) / made)} to go"
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"

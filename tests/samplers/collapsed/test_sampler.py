@@ -28,7 +28,7 @@ from equifinal.samplers.proposals.mixture import Mixture
 from equifinal.samplers.proposals.quality import Quality
 from equifinal.samplers.protocol import Task
 from equifinal.samplers.running import run as running
-from equifinal.samplers.running.run import RunSettings, run
+from equifinal.samplers.running.run import RunSettings, run, spawn_generators
 from equifinal.samplers.searching import importance, populations
 from equifinal.samplers.searching.modes import find_modes
 from equifinal.samplers.settings import run_settings
@@ -189,7 +189,7 @@ def test_populations_see_what_climbers_did_not(monkeypatch: pytest.MonkeyPatch) 
     plan = collapsed.prepare(task, 0, said.append)
     assert "two populations of 200 tempered particles" in said
     assert 0.2 < (plan.start < 0).mean() < 0.8
-    assert plan.lanes == proposal.LANES
+    assert plan.lanes == proposal.LANES[0]
     assert plan.solves > sum(importance.ROUNDS) + 5000
 
 
@@ -294,7 +294,7 @@ def _decay_run(**options) -> running.Draws:
 
 def test_lanes_give_the_posterior(in_lanes: running.Draws) -> None:
     """Means by quadrature, and the marginal likelihood, of which steps are no part."""
-    assert in_lanes.findings["lanes"] == proposal.LANES
+    assert in_lanes.findings["lanes"] == proposal.LANES[0]
     k, a = (part.ravel() for part in np.meshgrid(np.linspace(0.1, 2, 400), np.linspace(0, 5, 400)))
     weights = np.exp(decay_log_likelihood(np.column_stack([k, a])) - 0.5 * (a - 2) ** 2)
     for column, exact in enumerate((k @ weights / weights.sum(), a @ weights / weights.sum())):
@@ -450,3 +450,25 @@ def test_data_far_beyond_what_the_noise_allows() -> None:
     problem = loads(text.replace("[1.9, 1.6, 1.1, 0.8, 0.1]", "[1.9e150, 1.6e150, 1.1e150, 0.8e150, 0.1e150]"))
     made = choice(problem)
     assert made.plan is None or np.isfinite(made.plan.start).all()
+
+
+def test_thinned_draws_come_from_all_lanes() -> None:
+    assert [proposal.lanes_beside(thin) for thin in (1, 60, 61, 122, 59)] == [61, 61, 59, 59, 61]
+
+
+def test_a_chain_that_stands_still_for_long_begins_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has found a place where the proposal hardly ever goes."""
+    problem = quick_problem()
+    posterior, fibre = Posterior(problem), Study(problem).coarsest_fibre[0]
+    task = Task(posterior, fibre, collapsed.Settings())
+    plan = collapsed.prepare(task, 2)
+    state = collapsed.init(task, plan, spawn_generators(2, 4)).state
+    state, _ = collapsed.run_block(task, plan, state, [], 0, 1000)
+    said: list[str] = []
+    assert collapsed.review(task, plan, state, 2, said.append) is None
+    state.stood[1, 0, 1] = 500
+    monkeypatch.setattr(proposal, "prepare_again", lambda *given: plan._replace(modes=17))
+    better = collapsed.review(task, plan, state, 2, said.append)
+    assert better is not None
+    assert better.modes == 17
+    assert said == ["the proposal misses a place: a chain stood still there for 500 iterations"]

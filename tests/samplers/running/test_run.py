@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from dataclasses import replace
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from equifinal.errors import DataError, SamplingError
 from equifinal.formats.toml import loads
 from equifinal.posterior.posterior import Posterior
 from equifinal.samplers.running import run as running
-from equifinal.samplers.running.run import Mixing, RunSettings, run
+from equifinal.samplers.running.run import Mixing, RunSettings, Update, run
 from equifinal.samplers.searching.climbing import PRIOR_DRAWS
 from tests.support.problems import DECAY, decay, scaled
 from tests.support.running import assert_same_draws, interrupt_after
@@ -285,6 +286,54 @@ def test_a_run_that_goes_on_can_be_resumed(short_looks: None, monkeypatch: pytes
     resumed = run(decay(), GOING_ON, measure=fifth, checkpoint=file)
     assert resumed.resumed_at > 500
     assert_same_draws(resumed, whole)
+
+
+def test_a_run_that_has_ended_goes_on_if_more_is_asked_for(short_looks: None, tmp_path: Path) -> None:
+    """More effective draws, more solves or more time: then the draws are those of a run that never ended."""
+    whole = run(decay(), GOING_ON, measure=fifth)
+    file = tmp_path / "checkpoint.npz"
+    first = run(decay(), replace(GOING_ON, max_time=1e-9), measure=fifth, checkpoint=file)
+    second = run(decay(), replace(GOING_ON, max_solves=1500), measure=fifth, checkpoint=file)
+    third = run(decay(), replace(GOING_ON, ess=1), measure=lambda theta: Mixing(10.0, 1.0), checkpoint=file)
+    assert first.theta.shape[1] < second.theta.shape[1] == third.theta.shape[1] < 900
+    assert_same_draws(run(decay(), GOING_ON, measure=fifth, checkpoint=file), whole)
+
+
+def test_an_interrupt_at_a_look_leaves_no_trace(
+    short_looks: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Wherever a look is interrupted, also just before it decides or just after."""
+    whole = run(decay(), GOING_ON, measure=fifth)
+    file = tmp_path / "checkpoint.npz"
+    looked = running._Run._has_enough
+
+    def before(theta: np.ndarray) -> Mixing:
+        if theta.shape[1] == 900:
+            raise KeyboardInterrupt
+        return fifth(theta)
+
+    assert run(decay(), GOING_ON, measure=before, checkpoint=file).interrupted
+
+    def after(self: running._Run) -> bool:
+        looked(self)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(running._Run, "_has_enough", after)
+    assert run(decay(), GOING_ON, measure=fifth, checkpoint=file).interrupted
+    monkeypatch.setattr(running._Run, "_has_enough", looked)
+    assert_same_draws(run(decay(), GOING_ON, measure=fifth, checkpoint=file), whole)
+
+
+def test_updates_tell_how_much_is_to_be_done(short_looks: None) -> None:
+    """After a look with a fifth of the draws wanted, the run will end at five times the iterations of that look."""
+    seen: list[Update] = []
+    measured = iter([Mixing(60.0, 1.0), Mixing(300.0, 1.0)])
+    run(decay(), GOING_ON, measure=lambda theta: next(measured), progress=seen.append)
+    at_first = [update for update in seen if update.mixing is None]
+    assert {(update.end, update.effective) for update in at_first} == {(500, None)}
+    last = seen[-1]
+    assert (last.iteration, last.goal, last.end) == (700, 700, 100 + 400 * 300 // 60)
+    assert (last.effective, last.wanted) == (pytest.approx(60 * 600 / 400), 300)
 
 
 def test_a_run_must_know_when_to_end() -> None:

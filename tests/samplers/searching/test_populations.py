@@ -11,6 +11,7 @@ from equifinal.fibre import Fibre
 from equifinal.formats.toml import loads
 from equifinal.posterior.posterior import Posterior
 from equifinal.samplers.collapsed import sampler as collapsed
+from equifinal.samplers.collapsed.tools import Tools
 from equifinal.samplers.marginal.noise_integral import nothing
 from equifinal.samplers.marginal.target import CountedTarget, Target
 from equifinal.samplers.points.law import Moments
@@ -62,7 +63,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 def populations_of(posterior: Posterior, seed: int) -> tuple[Populations, CountedTarget]:
     """Populations in which each parameter stands for itself."""
     fibre = Fibre(list(posterior.parameters), posterior.problem.priors)
-    tool = collapsed._tool(fibre, collapsed.Settings(), 1)
+    tool = Tools(fibre, collapsed.Settings()).make(1, 0)
     width = 2 * len(posterior.parameters)
     moments = Moments(np.zeros((1, width)), np.eye(width)[None])
     target = Target(posterior, fibre, tool, nothing(posterior))

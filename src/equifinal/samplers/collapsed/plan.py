@@ -9,8 +9,7 @@ it by steps of several lengths as well (`moves`).
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -20,9 +19,10 @@ from equifinal.errors import SamplingError
 from equifinal.fibre import Fibre
 from equifinal.language.expression import Name
 from equifinal.posterior.posterior import Posterior
+from equifinal.samplers.collapsed.tools import LITTLE_NOISE, Enough, Tools
 from equifinal.samplers.coordinates.of_combinations import combination_coordinates
 from equifinal.samplers.marginal.noise_integral import NoiseIntegral, apart, fitted, nothing
-from equifinal.samplers.marginal.target import AnyEstimator, CountedTarget, Target
+from equifinal.samplers.marginal.target import CountedTarget, Target
 from equifinal.samplers.points.law import Moments
 from equifinal.samplers.proposals.log_sums import beside_largest
 from equifinal.samplers.proposals.mixture import DF, Mixture
@@ -34,12 +34,12 @@ from equifinal.samplers.searching.populations import Populations, described
 
 Array = NDArray[np.float64]
 
-LITTLE_NOISE, TOO_NOISY = 0.02, 2.0  # variance of log hat p_C: good enough, and not usable
+TOO_NOISY = 2.0  # variance of log hat p_C that is not usable
 DRAWN = 64  # trajectories at which the integrals over noise parameters are tried
 JUDGED = 7000  # draws: a tail of a hundredth of the posterior that a proposal misses shows in their weights
 FITTED = 3000  # draws of a population to which the last mixture is fitted
 KNOWN_SHARE, HOT_SHARE = 0.05, 0.2  # in it, of modes that climbers found, and of a mixture for a lower power
-LANES = 61  # a prime, so that draws that are thinned come from all of them
+LANES = (61, 59)  # primes, so that draws that are thinned come from all of them: the first that does not divide thin
 LEAST_ACCEPTANCE = 0.001  # of fresh draws
 
 
@@ -51,7 +51,8 @@ class Plan(NamedTuple):
     shares: Array  # of moves of each length
     steps: Array  # what shares should be if fresh draws alone turn out not to do; zero if that is not known
     lanes: int  # of a chain, which take turns
-    number: int  # of points on a fibre
+    number: int  # of points on a fibre,
+    way: int  # and how they are found, of `Tools`
     unfolded: NDArray[np.bool_]  # which combinations are replaced in x
     held: NDArray[np.bool_]  # which parameters, of the noise, are integrated out: from noise_start, with noise_scale,
     noise_start: Array
@@ -93,6 +94,11 @@ class Plan(NamedTuple):
         return f"two populations that settled, and {steps} (fresh draws: {self.quality.in_words})"
 
 
+def lanes_beside(thin: int) -> int:
+    """How many lanes a chain of steps has, of which every so many iterations one is kept."""
+    return next((lanes for lanes in LANES if thin % lanes), LANES[0])
+
+
 class Proposal(NamedTuple):
     """A frozen mixture with its quality, and draws (populations, n, q) with weights (populations, n) to start from."""
 
@@ -108,18 +114,21 @@ class Proposal(NamedTuple):
 def prepare(
     posterior: Posterior,
     fibre: Fibre,
-    tools: Sequence[Callable[[], AnyEstimator]],
+    tools: Tools,
     rng: np.random.Generator,
     report: Callable[[str], None] = lambda text: None,
+    thin: int = 1,
 ) -> Plan:
     """Find the posterior from prior draws, and a proposal for it.
 
     Parameters
     ----------
     tools
-        Make estimators of p_C with more and more points; the first is taken that is good enough.
+        Make estimators of p_C; that with the fewest points is taken that is good enough.
+    thin
+        Every how many iterations a draw is kept.
     """
-    search = _Search(posterior, fibre, tools, rng, report)
+    search = _Search(posterior, fibre, tools, rng, report, thin)
     if search.nothing_else:
         return search.plan(search.by_importance())
     found = search.by_importance() if search.modes.agreed else None
@@ -129,12 +138,13 @@ def prepare(
 def prepare_again(
     posterior: Posterior,
     fibre: Fibre,
-    tools: Sequence[Callable[[], AnyEstimator]],
+    tools: Tools,
     rng: np.random.Generator,
     report: Callable[[str], None],
+    thin: int = 1,
 ) -> Plan:
     """Find a proposal by populations, after one by importance sampling turned out to miss tails."""
-    search = _Search(posterior, fibre, tools, rng, report)
+    search = _Search(posterior, fibre, tools, rng, report, thin)
     return search.plan(search.by_populations())
 
 
@@ -145,13 +155,14 @@ class _Search:
         self,
         posterior: Posterior,
         fibre: Fibre,
-        tools: Sequence[Callable[[], AnyEstimator]],
+        tools: Tools,
         rng: np.random.Generator,
         report: Callable[[str], None],
+        thin: int = 1,
     ):
-        self.posterior, self.fibre, self.tools, self.report = posterior, fibre, tools, report
+        self.posterior, self.fibre, self.tools, self.report, self.thin = posterior, fibre, tools, report, thin
         self.modes = find_modes(posterior, fibre, rng, report)
-        self.counted, self.noise = _counted(posterior, fibre, tools, self.modes, rng)
+        self.counted, self.enough = _counted(posterior, fibre, tools, self.modes, rng)
         if self.counted.target.integral.parameters:
             report(f"{', '.join(self.counted.target.integral.parameters)}: integrated out along each trajectory")
         self.around = unfolded(posterior, self.counted.coordinates, self.modes)
@@ -159,14 +170,14 @@ class _Search:
     @property
     def nothing_else(self) -> bool:
         """Whether populations would not help: nothing moves them, or nothing tells where they may go."""
-        return not self.around.h.shape[1] or self.noise > TOO_NOISY
+        return not self.around.h.shape[1] or self.enough.noise > TOO_NOISY
 
     def by_importance(self) -> Proposal:
         """The proposal to which rounds of importance sampling lead."""
         search = Importance(self.counted, self.around)
         passes = search.improve(self.report)
         start, weights = search.weighted()
-        return Proposal(search.proposals[-1], search.quality, start[None], weights[None], arrived=passes)
+        return Proposal(search.proposal(), search.quality, start[None], weights[None], arrived=passes)
 
     def by_populations(self) -> Proposal:
         """The proposal that tempered populations tell of; one around the modes, refused, if they do not arrive."""
@@ -200,16 +211,17 @@ class _Search:
                 "no draw around the modes has a finite posterior density: no parameters have such combinations, or "
                 "the solver fails there"
             )
-        integral, number, noise = self.counted.target.integral, self.counted.target.tool.number, self.noise
-        if self.fibre.dimension and noise <= TOO_NOISY:  # what is enough at a mode need not be enough elsewhere
-            number, noise = self._enough_points_for(found)
+        integral, enough = self.counted.target.integral, self.enough
+        if self.fibre.dimension and enough.noise <= TOO_NOISY:  # what is enough at a mode need not be elsewhere
+            enough = self._enough_points_for(found)
         return Plan(
             mixture=found.mixture,
             quality=found.quality,
             shares=found.shares,
             steps=found.steps,
-            lanes=LANES if found.shares[0] < 1 else 1,
-            number=number,
+            lanes=lanes_beside(self.thin) if found.shares[0] < 1 else 1,
+            number=enough.number,
+            way=enough.way,
             unfolded=self.counted.coordinates.replaced,
             held=np.isin(self.fibre.names, integral.parameters),
             noise_start=integral.start,
@@ -218,7 +230,7 @@ class _Search:
             start=found.start,
             weights=found.weights,
             moments=self.counted.moments,
-            noise=noise,
+            noise=enough.noise,
             modes=len(self.modes.h),
             arrived=found.arrived,
             final=False,
@@ -226,14 +238,12 @@ class _Search:
             failures=self.modes.failures + self.counted.failures,
         )
 
-    def _enough_points_for(self, found: Proposal) -> tuple[int, float]:
+    def _enough_points_for(self, found: Proposal) -> Enough:
         """The number of points on a fibre that draws of the posterior need, at least as many as so far."""
         rng, (weights, *_) = self.counted.rng, found.weights
         x = found.start[0, rng.choice(len(weights), DRAWN, p=weights)]
         c, _ = self.counted.coordinates.backward(x)
-        more = [make for make in self.tools if make().number >= self.counted.target.tool.number]
-        tool, noise = _enough_points(c, more, self.counted.moments, rng)
-        return tool.number, noise
+        return self.tools.at_least(self.enough.number, self.enough.way, c, self.counted.moments, rng)
 
 
 def _equal_weights(draws: Array) -> Array:
@@ -243,17 +253,18 @@ def _equal_weights(draws: Array) -> Array:
 def _counted(
     posterior: Posterior,
     fibre: Fibre,
-    tools: Sequence[Callable[[], AnyEstimator]],
+    tools: Tools,
     modes: Modes,
     rng: np.random.Generator,
-) -> tuple[CountedTarget, float]:
-    """The target around modes, and the noise of its estimates."""
+) -> tuple[CountedTarget, Enough]:
+    """The target around modes, and with how many points, in what way, and how noisily it is estimated."""
     moments = _moments_at(modes, fibre)
-    tool, noise = _enough_points(combination_coordinates(fibre).backward(modes.h[:1])[0], tools, moments, rng)
+    enough = tools.enough(combination_coordinates(fibre).backward(modes.h[:1])[0], moments, rng)
+    tool = tools.make(enough.number, enough.way)
     plain = CountedTarget(Target(posterior, fibre, tool, nothing(posterior)), moments, rng)
     parameters = apart(posterior, fibre)
-    if not parameters or noise > TOO_NOISY:
-        return plain, noise
+    if not parameters or enough.noise > TOO_NOISY:
+        return plain, enough
     own = [fibre.combinations.independent.index(Name(name)) for name in parameters]
     width = np.sqrt(np.diag(modes.covariance[0])[own])
     start = modes.position[0][[fibre.names.index(name) for name in parameters]]
@@ -263,7 +274,7 @@ def _counted(
     counted = CountedTarget(Target(posterior, fibre, tool, integral), moments, rng)
     counted.solves += plain.solves + int(found.solves.sum())
     counted.failures += plain.failures + int(found.failures.sum())
-    return counted, noise
+    return counted, enough
 
 
 def _some_theta(counted: CountedTarget, modes: Modes) -> Array:
@@ -287,21 +298,3 @@ def _moments_at(modes: Modes, fibre: Fibre) -> Moments:
     covariance = np.diag(spread**2)
     covariance[:q, :q] = modes.covariance[0]
     return Moments(np.concatenate([modes.h[0], modes.position[0]])[None], covariance[None])
-
-
-def _enough_points(
-    c: Array, tools: Sequence[Callable[[], AnyEstimator]], moments: Moments, rng: np.random.Generator
-) -> tuple[AnyEstimator, float]:
-    """As few points as make log hat p_C nearly free of noise over c (n, q), on average; and its variance."""
-    n, trials = len(c), max(8, 100 // len(c))
-    repeated = Moments(*(np.repeat(part, n * trials, axis=0) for part in moments))
-    for make in tools:
-        tool = make()
-        points = tool.many_uniforms(rng, n * trials)
-        log_p = tool.estimate(np.repeat(c, trials, axis=0), points, repeated).log_p.reshape(n, trials)
-        usable = log_p[np.isfinite(log_p).sum(axis=1) > 0.9 * trials]
-        usable = np.where(np.isfinite(usable), usable, np.nan)
-        noise = float(np.nanvar(usable, axis=1).mean()) if len(usable) > 0.9 * n else math.inf
-        if noise < LITTLE_NOISE:
-            break
-    return tool, noise

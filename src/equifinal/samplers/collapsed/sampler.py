@@ -23,23 +23,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from equifinal.errors import IdentifiabilityError, SamplingError
-from equifinal.fibre import Fibre
 from equifinal.samplers.collapsed import plan as proposal
 from equifinal.samplers.collapsed.batches import COUNTS, HIGHEST, Points, State, batch_length, drawn_from, run_batch
-from equifinal.samplers.collapsed.plan import LANES, Plan
-from equifinal.samplers.collapsed.settings import POINTS, WARMUP, Settings
-from equifinal.samplers.marginal.target import AnyEstimator, Estimates, Target
+from equifinal.samplers.collapsed.plan import Plan, lanes_beside
+from equifinal.samplers.collapsed.settings import WARMUP, Settings
+from equifinal.samplers.collapsed.tools import Tools
+from equifinal.samplers.marginal.target import Estimates, Target
 from equifinal.samplers.points.law import Moments
 from equifinal.samplers.proposals.pareto import k_hat_of_largest
-from equifinal.samplers.proposals.quality import LOOSE_K_LIMIT
+from equifinal.samplers.proposals.quality import LOOSE_K_LIMIT, longest_stay
 from equifinal.samplers.protocol import Block, Kept, Start, Task, concatenated
 from equifinal.samplers.pseudo_marginal import sampler as pseudo_marginal
 
@@ -55,23 +53,18 @@ join = concatenated
 
 def prepare(task: Task, seed: int, report: Callable[[str], None] = lambda text: None) -> Plan:
     """Find the posterior from prior draws, and a proposal for it."""
-    return proposal.prepare(task.posterior, task.own_fibre, _tools(task), np.random.default_rng([seed, 7]), report)
+    rng = np.random.default_rng([seed, 7])
+    return proposal.prepare(task.posterior, task.own_fibre, _tools(task), rng, report, task.thin)
 
 
-def _tools(task: Task) -> list[Callable[[], AnyEstimator]]:
-    fibre, settings = task.own_fibre, task.settings
-    numbers = POINTS if settings.aux is None else (settings.aux,)
-    return [partial(_tool, fibre, settings, number) for number in numbers]
-
-
-def _tool(fibre: Fibre, settings: Settings, number: int) -> AnyEstimator:
-    return pseudo_marginal.estimator(fibre, replace(settings, aux=int(number)))
+def _tools(task: Task) -> Tools:
+    return Tools(task.own_fibre, task.settings)
 
 
 def target_of(task: Task, plan: Plan) -> Target:
     """Make the density that chains sample."""
     fibre = task.own_fibre
-    tool = _tool(fibre, task.settings, plan.number)
+    tool = _tools(task).make(plan.number, plan.way)
     return Target(task.posterior, fibre, tool, plan.noise_integral(task.posterior))
 
 
@@ -170,18 +163,24 @@ def run_block(
 def review(task: Task, plan: Plan, state: State, seed: int, report: Callable[[str], None]) -> Plan | None:
     """Judge the proposal by all its draws so far, which show tails that it misses and the first few did not.
 
-    The remedy is steps of all lengths, if populations have found the proposal, else populations.
+    So does a chain that stands still for long: it has found a place where the proposal hardly ever goes. The remedy is
+    steps of all lengths, if populations have found the proposal, else populations.
     """
     number = int(state.proposals.sum())
-    shape = k_hat_of_largest(state.highest.ravel(), number)
-    if plan.lanes > 1 or plan.final or plan.refusal or number < LEAST_REVIEWED or shape < LOOSE_K_LIMIT:
+    if plan.lanes > 1 or plan.final or plan.refusal or number < LEAST_REVIEWED:
         return None
-    report(f"the proposal misses a tail: k-hat {shape:.2f} over {number} draws of it")
+    shape, stay = k_hat_of_largest(state.highest.ravel(), number), int(state.stood[..., 1].max())
+    if shape >= LOOSE_K_LIMIT:
+        report(f"the proposal misses a tail: k-hat {shape:.2f} over {number} draws of it")
+    elif stay > longest_stay(number // len(state.key), plan.quality.acceptance):
+        report(f"the proposal misses a place: a chain stood still there for {stay} iterations")
+    else:
+        return None
     if plan.steps.any():
-        return plan._replace(shares=plan.steps, lanes=LANES, solves=0, failures=0)
+        return plan._replace(shares=plan.steps, lanes=lanes_beside(task.thin), solves=0, failures=0)
     rng = np.random.default_rng([seed, 8])
     try:
-        better = proposal.prepare_again(task.posterior, task.own_fibre, _tools(task), rng, report)
+        better = proposal.prepare_again(task.posterior, task.own_fibre, _tools(task), rng, report, task.thin)
     except (SamplingError, IdentifiabilityError, np.linalg.LinAlgError) as error:
         report(f"nothing better was found: {error}")
         return plan._replace(final=True, solves=0, failures=0)
@@ -197,7 +196,7 @@ def review(task: Task, plan: Plan, state: State, seed: int, report: Callable[[st
 def examine(task: Task, plan: Plan, state: State, draws: Kept) -> dict[str, float]:
     """Give the marginal likelihood with its standard error, k-hat of all fresh draws, and how noisy estimates were."""
     number, log_sum = state.proposals.sum(), float(np.logaddexp.reduce(state.log_sum))
-    tool = _tool(task.own_fibre, task.settings, plan.number)
+    tool = _tools(task).make(plan.number, plan.way)
     repeated = Moments(*(np.repeat(part, len(draws.theta), axis=0) for part in plan.moments))
     noise = pseudo_marginal.noise_of_estimates(task.own_fibre, tool, repeated, draws)
     found = noise | {"lanes": float(plan.lanes), "longest_stay": float(state.stood[..., 1].max())}

@@ -168,7 +168,7 @@ def step(task: Task, state: State, rngs: Sequence[np.random.Generator], iteratio
 
 def _iterate(task: Task, state: State, rngs: Sequence[np.random.Generator], moves: int) -> tuple[State, Info, Array]:
     """Make a transition and moves along the fibre, or both in one; the last result is the acceptance of the moves."""
-    posterior, fibre, settings, _ = task
+    posterior, fibre, settings, _, _ = task
     assert fibre is not None
     chains, d = state.position.shape
     composite = settings.kernel == "composite" and moves > 0

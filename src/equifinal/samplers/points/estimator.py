@@ -240,6 +240,15 @@ def padded(piece: Array, most: int) -> Array:
     return filled
 
 
+def log_variance(log_p: Array) -> Array:
+    """The variance of log hat p_C in each row of repeated estimates, by way of that of hat p_C, which may be zero."""
+    largest = log_p.max(axis=1, keepdims=True)
+    with np.errstate(invalid="ignore"):
+        p = np.exp(log_p - largest)
+    found = np.log1p(p.var(axis=1) / p.mean(axis=1) ** 2)
+    return np.where(np.isfinite(largest[:, 0]), found, np.inf)
+
+
 def _rows(moments: Moments, at: slice | Integers) -> Moments:
     return Moments(moments.mean[at], moments.covariance[at])
 

@@ -20,6 +20,8 @@ K_LIMIT, ACCEPTANCE_LIMIT = 0.5, 0.65
 HIGH_ACCEPTANCE, LOOSE_K_LIMIT = 0.7, 0.7
 SETTLED_ACCEPTANCE_LIMIT = 0.5  # where populations have been all around
 
+STAY, LEAST_STAY = 4.0, 50.0  # longer stays than so many times what one expects, and so many iterations, are too long
+
 
 class Quality(NamedTuple):
     """The Pareto shape of the weights' tail, and the acceptance of an independence sampler."""
@@ -59,6 +61,11 @@ def refusal(quality: Quality, *, settled: bool = False) -> str:
     if quality.acceptance < (SETTLED_ACCEPTANCE_LIMIT if settled else ACCEPTANCE_LIMIT):
         return f"no proposal was found that fits the posterior (acceptance {quality.acceptance:.0%})"
     return ""
+
+
+def longest_stay(iterations: int, acceptance: float) -> float:
+    """How long a chain may stand still, at the most, if it is accepted about as often everywhere."""
+    return max(LEAST_STAY, STAY * math.log(max(iterations, 2)) / max(acceptance, 1e-6))
 
 
 def defended(mixture: Mixture) -> Mixture:

@@ -39,7 +39,7 @@ from equifinal.posterior.posterior import Posterior
 from equifinal.problem.prior import log_prior, to_theta
 from equifinal.samplers.adaptation import FACTOR_EVERY, factorised, propose, update_moments
 from equifinal.samplers.coordinates.of_combinations import combination_coordinates
-from equifinal.samplers.points.estimator import Estimate, Estimator, EstimatorByC, padded
+from equifinal.samplers.points.estimator import Estimate, Estimator, EstimatorByC, log_variance, padded
 from equifinal.samplers.points.law import Moments
 from equifinal.samplers.proposals.log_sums import choose
 from equifinal.samplers.protocol import (
@@ -68,7 +68,7 @@ COUNTS = ("points", "empty_points", "roots", "unresolved_roots", "impossible", "
 POINTS_COUNT, EMPTY, ROOTS_COUNT, UNRESOLVED, IMPOSSIBLE, SAVED = range(len(COUNTS))
 SAME_BRANCH = 1e-6  # relative difference of labels on one branch, at the most
 EARLY = True  # whether solves are spared that cannot be accepted
-TRIALS = 200  # estimates at one c, to see how noisy they are
+LOOKED_AT, TRIALS = 10, 200  # draws at which estimates are repeated, so often in all, to see how noisy they are
 
 _made: WeakKeyDictionary[Fibre, dict[Any, Estimator | EstimatorByC]] = WeakKeyDictionary()
 
@@ -187,7 +187,7 @@ def on_branch(fibre: Fibre, found: Estimate, theta: Array) -> Array:
 
 def step(task: Task, state: State, rngs: Sequence[np.random.Generator], iteration: int) -> tuple[State, Info]:
     """Make one Metropolis step of every chain, and theta anew; adapt during warm-up."""
-    posterior, fibre, settings, warmup = task
+    posterior, fibre, settings, warmup, _ = task
     assert fibre is not None
     if iteration == warmup or (iteration < warmup and iteration % FACTOR_EVERY == 0):
         state = _surround(state, rngs, settings, fibre)
@@ -308,17 +308,18 @@ def examine(task: Task, plan: NoPlan, state: State, draws: Kept) -> dict[str, fl
 
 
 def noise_of_estimates(fibre: Fibre, tool: Estimator | EstimatorByC, moments: Moments, draws: Kept) -> dict[str, float]:
-    """Estimate the variance of log hat p_C at the best draw, and how often it is zero there."""
-    chain, draw = np.unravel_index(np.argmax(draws.log_likelihood), draws.log_likelihood.shape)
-    c = fibre.xi(draws.theta[chain, draw])
+    """Estimate the variance of log hat p_C over some draws, and how often it is zero there."""
+    chains, kept = draws.log_likelihood.shape
+    some = np.unique(np.linspace(0, chains * kept - 1, LOOKED_AT).astype(np.int64))
+    trials = max(1, TRIALS // len(some))
+    c = np.repeat(fibre.xi(draws.theta.reshape(chains * kept, -1)[some]), trials, axis=0)
     rng = np.random.default_rng(0)
-    points = np.stack([tool.uniforms(rng) for _ in range(TRIALS)])
-    one = Moments(*(np.repeat(part[chain : chain + 1], TRIALS, axis=0) for part in moments))
-    log_p = tool.estimate(np.repeat(c, TRIALS, axis=0), points, one).log_p
-    usable = log_p[np.isfinite(log_p)]
+    points = np.stack([tool.uniforms(rng) for _ in range(len(c))])
+    own = Moments(*(np.repeat(part[some // kept], trials, axis=0) for part in moments))
+    log_p = tool.estimate(c, points, own).log_p.reshape(len(some), trials)
     return {
-        "log_estimate_variance": float(np.var(usable)) if len(usable) > 1 else math.inf,
-        "zero_estimates": float(1 - len(usable) / TRIALS),
+        "log_estimate_variance": float(log_variance(log_p).mean()),
+        "zero_estimates": float(1 - np.isfinite(log_p).mean()),
     }
 
 

@@ -87,7 +87,7 @@ def begin(task: Task, positions: Array) -> Start:
 
 def step(task: Task, state: State, rngs: Sequence[np.random.Generator], iteration: int) -> tuple[State, Info]:
     """Make one Metropolis step of every chain, and a swap of roots; adapt during warm-up."""
-    posterior, fibre, settings, warmup = task
+    posterior, fibre, settings, warmup, _ = task
     d = state.position.shape[1]
     normals = np.empty_like(state.position)
     uniforms = np.empty(len(rngs))

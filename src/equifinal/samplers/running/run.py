@@ -40,6 +40,7 @@ FIRST_LOOK = 10_000  # iterations of each chain after which a run is first looke
 MOST_KEPT = 20_000  # of each chain, where a run goes on until it has enough: then every second of them is dropped
 RHAT_LIMIT = 1.01
 EACH_LANE = 2  # effective draws, at least
+ENDS = ("ess", "max_solves", "max_time")  # settings that tell only when a run ends
 SAVED = ("iteration", "looked", "warmup_seconds", "sampling_seconds")  # of a snapshot, in a checkpoint
 SEGMENT_SECONDS = 0.2  # long enough to hide the cost of handing work over, short enough for a lively progress bar
 CHECKPOINT_SECONDS = 5.0
@@ -87,7 +88,9 @@ Measure = Callable[[Array], Mixing]
 class Update:
     """What a progress display is told after each segment.
 
-    ``goal`` is the iteration at which the run is looked at next, or ends; ``mixing`` what the last look has shown.
+    ``goal`` is the iteration at which the run is looked at next, or ends, and ``end`` that at which it will end as far
+    as one can tell; ``mixing`` is what the last look has shown, ``effective`` how many effective draws of those
+    ``wanted`` there should be by now.
     """
 
     iteration: int
@@ -97,6 +100,9 @@ class Update:
     solves: int
     failures: int
     mixing: Mixing | None
+    end: int
+    effective: float | None
+    wanted: int
 
 
 def spawn_generators(seed: int, chains: int) -> list[np.random.Generator]:
@@ -197,8 +203,12 @@ def lane_by_lane(chunk: Chunk, work: Work) -> Chunk:
 
 
 def _identity(posterior: Posterior, settings: RunSettings, fibre: Fibre | None) -> str:
-    """Describe what a checkpoint must agree with to be resumed: another version may draw differently."""
-    parts = vars(settings) | {"options": settings.sampler_settings()}
+    """Describe what a checkpoint must agree with to be resumed: another version may draw differently.
+
+    When a run ends is not a part of it: one that has ended goes on if more is asked for.
+    """
+    parts = {name: value for name, value in vars(settings).items() if name not in ENDS}
+    parts |= {"options": settings.sampler_settings()}
     where = fibre.identity() if fibre else ""
     return f"equifinal {version('equifinal')}; {posterior.problem.fingerprint()}; {parts!r}; {where}"
 
@@ -226,7 +236,7 @@ class Beginning(NamedTuple):
 
 
 def _work(posterior: Posterior, settings: RunSettings, fibre: Fibre | None, plan: Any) -> Work:
-    task = Task(posterior, fibre, settings.sampler_settings(), settings.warmup)
+    task = Task(posterior, fibre, settings.sampler_settings(), settings.warmup, settings.thin)
     return Work(settings.sampler, task, plan, settings.thin)
 
 
@@ -277,7 +287,7 @@ def _restore(posterior: Posterior, settings: RunSettings, fibre: Fibre | None, s
 
 
 class _Run:
-    """The mutable middle of `run`. ``now`` is replaced in one assignment, so an interrupt never finds it half new."""
+    """The mutable middle of `run`. ``at`` is replaced in one assignment, so an interrupt never finds it half new."""
 
     def __init__(
         self,
@@ -287,12 +297,31 @@ class _Run:
         report: Callable[[str], None],
         clock: _Clock,
     ):
-        self.start, self.store, self.now = start, store, start.first
+        self.at, self.store = (start, start.first), store
         self.measure, self.report, self.clock = measure, report, clock
-        self.sent = SentOnce(start.work)
         self.unsaved = False
         self.mixing: Mixing | None = None
         self.ending = ""  # why a run that was to go on until it has enough has ended
+        self._sent = SentOnce(start.work)
+
+    @property
+    def start(self) -> Beginning:
+        return self.at[0]
+
+    @property
+    def now(self) -> Snapshot:
+        return self.at[1]
+
+    @now.setter
+    def now(self, now: Snapshot) -> None:
+        self.at = self.start, now
+
+    @property
+    def sent(self) -> SentOnce[Work]:
+        """The work, as it is sent to executors."""
+        if self._sent.content is not self.start.work:
+            self._sent = SentOnce(self.start.work)
+        return self._sent
 
     def chunk(self) -> Chunk:
         """The draws so far, one lane after the other."""
@@ -378,14 +407,16 @@ class _Run:
         self.report(note)
         first = _first(work, copy.deepcopy(now.rngs), now.tally.solves, now.tally.failures)
         spent = now.warmup_seconds + now.sampling_seconds + time.perf_counter() - began
-        self.start = start._replace(work=work, notes=(*start.notes, note))
-        self.sent, self.mixing = SentOnce(work), None
-        self.now = first._replace(warmup_seconds=spent)
+        self.at, self.mixing = (
+            (start._replace(work=work, notes=(*start.notes, note)), first._replace(warmup_seconds=spent)),
+            None,
+        )
         return True
 
     def _has_enough(self) -> bool:
         """Look at a run without a fixed number of draws; where it goes on, keep fewer of them."""
-        settings, now = self.start.settings, self.now
+        start, now = self.at
+        settings = start.settings
         assert self.measure is not None
         self.mixing = self.measure(thetas(self.start.work.task.posterior, self.chunk()))
         if self.mixing.ess >= self._wanted() and self.mixing.rhat <= RHAT_LIMIT:
@@ -396,10 +427,9 @@ class _Run:
             return True
         whole = Chunk.join(now.chunks, axis=1)
         if 1.5 * whole.position.shape[1] > MOST_KEPT:
-            work = self.start.work._replace(thin=2 * self.start.work.thin)
-            self.start, self.sent = self.start._replace(work=work), SentOnce(work)
+            start = start._replace(work=start.work._replace(thin=2 * start.work.thin))
             whole = Chunk(*(part[:, 1::2] for part in whole))
-        self.now = now._replace(chunks=(whole,))
+        self.at = start, now._replace(chunks=(whole,), looked=now.iteration)
         return False
 
     def _wanted(self) -> int:
@@ -458,7 +488,13 @@ class _Run:
         sampled = int(now.tally.sampled.sum())
         share = float(now.tally.accepted.sum()) / sampled if sampled else float("nan")
         solves, failures = int(now.tally.solves.sum()), int(now.tally.failures.sum())
-        return Update(now.iteration, goal, self.start.settings, share, solves, failures, self.mixing)
+        end, effective = goal, None
+        settings, looked = self.start.settings, now.looked - self.start.settings.warmup
+        if self.mixing is not None and looked > 0 and self.mixing.ess > 0:
+            effective = self.mixing.ess * (now.iteration - settings.warmup) / looked
+            end = max(goal, settings.warmup + int(min(looked * self._wanted() / self.mixing.ess, 1e15)))
+        mixing, wanted = self.mixing, self._wanted()
+        return Update(now.iteration, goal, settings, share, solves, failures, mixing, end, effective, wanted)
 
 
 class _Clock:

@@ -22,7 +22,7 @@ from equifinal.samplers.searching.modes import Modes
 
 Array = NDArray[np.float64]
 
-ROUNDS = (400, 1400, 800)  # draws; the last judge what the others have found
+ROUNDS = (400, 1000, 1200)  # draws; the last judge what the others have found, and then improve it
 MORE_ROUNDS = (1300, 2500)  # if these do not suffice
 HIGHEST = 7.0  # weight of a draw beside their mean: a chain would stand there for so long, so another round is worth it
 DUST = 1e-5  # of all weight, not looked at when a mixture is fitted
@@ -52,6 +52,10 @@ class Importance:
             if len(self.sizes) >= len(ROUNDS) and not refusal(self.quality) and self._highest() < HIGHEST:
                 break
         return not refusal(self.quality)
+
+    def proposal(self) -> Mixture:
+        """The proposal that all draws tell of: those that have judged the last one make it better still."""
+        return self.proposals[-1] if self.nowhere else defended(self._fitted())
 
     @property
     def nowhere(self) -> bool:

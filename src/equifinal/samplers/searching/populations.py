@@ -32,6 +32,7 @@ from equifinal.samplers.marginal.target import CountedTarget
 from equifinal.samplers.proposals import mixture as mixtures
 from equifinal.samplers.proposals.mixture import Mixture
 from equifinal.samplers.proposals.moves import EVERY_LENGTH, LENGTHS, lengths, proposed, shares_by_gain
+from equifinal.samplers.protocol import Partly
 
 Array = NDArray[np.float64]
 
@@ -44,6 +45,7 @@ MOST = 1_500_000  # solves for each experiment
 HOT, HOT_DF = 0.1, 4.0  # power, and degrees of freedom
 LEAST_ROUNDS, REST_ROUNDS = 3, 6  # at power one,
 REST_SWEEPS, LOOK_EVERY = 20, 10  # of so many sweeps, and every how many of these particles are draws
+POWERS_SHARE = 0.6  # of the time of both populations, until power one
 DIFFERENCES = 0.2  # share of such moves;
 SHORTEST, WHOLE = 0.1, 0.1  # the shortest beside the longest, and the share that goes from one particle to another
 FARTHEST = 4.0  # mean square, in standard deviations, that a single move counts for
@@ -80,16 +82,22 @@ class Populations:
         """Go to power one and stay there for a while; nothing if that takes too many solves."""
         self.report(f"two populations of {self.number} tempered particles")
         hot: list[Mixture] = []
+        first = 0.0  # power
         while self.power < 1:
             if self.counted.solves > self.most:
                 return None
             self._advance()
             forgotten = self._sweep_until_forgotten(MOST_SWEEPS)
-            self.report(f"power {self.power:.2g} of the likelihood, {forgotten}")
+            first = first or self.power
+            # powers grow by about the same factor each time
+            done = POWERS_SHARE * (1.0 if first == 1 else 1 - math.log(self.power) / math.log(first))
+            self.report(Partly(f"populations at power {self.power:.2g} of the likelihood, {forgotten}", done))
             if HOT <= self.power < 1:
                 hot.append(described(self.x[0], self.x[1], self.rng, both=True))
         draws = []
         for number in range(REST_ROUNDS):
+            done = POWERS_SHARE + (1 - POWERS_SHARE) * number / REST_ROUNDS
+            self.report(Partly("populations at the posterior", done))
             before = self._features()
             for _ in range(REST_SWEEPS // LOOK_EVERY):
                 self._sweeps(LOOK_EVERY)
