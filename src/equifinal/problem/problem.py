@@ -61,12 +61,6 @@ class Problem:
         shown = "".join(c if c.isprintable() else "\ufffd" for c in self.name)  # the name of a file may be anything
         object.__setattr__(self, "name", shown)
         known = unknowns(self.experiments)
-        # names that noise uses must be parameters of their own
-        for experiment in self.experiments:
-            model = experiment.model
-            for name in experiment.noise_parameters:
-                if name in model.states or name in model.definitions or name in model.constants or name in model.inputs:
-                    raise DataError(f"the noise uses '{name}', which is something other than a parameter in the model")
         for name in self.priors:
             if name not in known:
                 raise DataError(
@@ -148,7 +142,9 @@ class Problem:
                 add([(name, to_text(expression, decimals=True)) for name, expression in model.trajectories.items()])
             for entry in experiment.observations:
                 add(entry.output, entry.times.tolist(), entry.values.tolist(), entry.previous.tolist())
-                add(entry.noise.family, sorted(entry.noise.arguments.items()))
+                add(entry.noise.family, sorted(entry.noise.texts.items()))
+                if entry.noise.limits:
+                    add(sorted(entry.noise.limits.items()), entry.censored.tolist())
             for name, series in experiment.inputs.items():
                 add(name, series.times.tolist(), series.values.tolist(), series.interpolation)
         for name, prior in self.priors.items():
