@@ -12,6 +12,7 @@ import numpy as np
 from equifinal.errors import EquifinalError
 from equifinal.identifiability.verdicts import GLOBALLY, LOCALLY, NOT
 from equifinal.language.expression import fractional, number_text
+from equifinal.language.happening import happening_lines
 from equifinal.plots import chains, identifiability, marginals, trajectories
 from equifinal.prediction.predict import Check, Predictions, check, predict, prior_rows
 from equifinal.problem.problem import Problem
@@ -115,6 +116,7 @@ def model(problem: Problem) -> dict[str, Any]:
         "inputs": list(model.inputs),
         "quantities": _safe(quantities),
         "experiments": facts["experiments"] if several else [],
+        "happening": [] if several else happening_lines(model),
         "text": facts["equations"],
     }
 
@@ -189,6 +191,7 @@ def _entry(meaning: Meaning, finding: Finding) -> dict[str, Any]:
     return {
         "name": finding.name,
         "math": _math(finding),
+        "label": _label(meaning.problem, finding),
         "verdict": verdict_word(finding),
         "tone": _tone_of(finding),
         "sentence": words[:1].upper() + words[1:],
@@ -206,6 +209,7 @@ def table(meaning: Meaning, rows: Mapping[str, diagnostics.Row]) -> list[dict[st
         table_rows.append(
             {
                 "math": _math(finding),
+                "label": _label(meaning.problem, finding),
                 "mean": rounded(finding.mean, finding.sd),
                 "sd": spread(finding.sd) if finding.sd > 0 else "0",
                 "quantiles": [rounded(q, finding.sd, finding.mean) for q in quantiles],
@@ -236,7 +240,7 @@ def fit(problem: Problem, shown: Predictions, checks: list[Check], figures: Figu
         pairs_of_panels.append(panel)
         if c := checked.get((b.experiment, b.name)):
             label = f"Residuals of {_place(c.experiment, c.output)}"
-            pairs_of_panels.append(figures(label, lambda c=c: trajectories.draw_residuals([c])))  # type: ignore[misc]
+            pairs_of_panels.append(figures(label, lambda c=c: trajectories.draw_residuals(problem, [c])))  # type: ignore[misc]
     table = [
         {
             "output": _place(c.experiment, c.output),
@@ -248,7 +252,14 @@ def fit(problem: Problem, shown: Predictions, checks: list[Check], figures: Figu
         }
         for c in checks
     ]
-    return {"panels": pairs_of_panels, "table": table, "failed": shown.failed, "draws": shown.draws}
+    happens = any(b.moments for b in outputs)
+    return {
+        "panels": pairs_of_panels,
+        "table": table,
+        "failed": shown.failed,
+        "draws": shown.draws,
+        "happens": happens,
+    }
 
 
 def _coverage_words(checked: Check) -> str:
@@ -264,7 +275,7 @@ def _coverage_words(checked: Check) -> str:
     return "as expected"
 
 
-def states(shown: Predictions, verdicts: Any, figures: Figures) -> list[dict[str, Any]]:
+def states(problem: Problem, shown: Predictions, verdicts: Any, figures: Figures) -> list[dict[str, Any]]:
     panels = []
     for band in [b for b in shown.bands if b.kind != "output"][:MOST_PANELS]:
         verdict = verdicts.get((band.experiment, band.name))
@@ -273,7 +284,7 @@ def states(shown: Predictions, verdicts: Any, figures: Figures) -> list[dict[str
         picture = figures(
             f"Prediction of {place}, {words}",
             lambda b=band: trajectories.draw_states(  # type: ignore[misc]
-                shown, verdicts, names=[b.name], experiments=[b.experiment], said=False
+                problem, shown, verdicts, names=[b.name], experiments=[b.experiment], said=False
             ),
         )
         panels.append({"place": place, "words": words, "tone": _tone(verdict), "picture": picture})
@@ -346,6 +357,12 @@ def _math(finding: Finding) -> Any:
     if finding.kind != COMBINATION:
         return Markup(block(name_mathml(finding.name)))
     return Markup(block(mathml(fractional(finding.expression))))
+
+
+def _label(problem: Problem, finding: Finding) -> str:
+    """What a name means to its reader: label and unit, where they are given."""
+    label = problem.labels.get(finding.name) if finding.kind != COMBINATION else None
+    return "" if label is None else ", ".join(text for text in (label.label, label.unit) if text)
 
 
 def _safe(parts: list[str]) -> list[Any]:
