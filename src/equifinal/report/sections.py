@@ -102,7 +102,8 @@ def model(problem: Problem) -> dict[str, Any]:
         equation(name_mathml(y), model.definitions[y]) if y in model.definitions else block(name_mathml(y))
         for y in model.outputs
     ]
-    starts = [equation(name_mathml(f"{x}(0)"), model.initial[x]) for x in model.states]
+    own = model.states if model.before is None else ()
+    starts = [equation(name_mathml(f"{x}(0)"), model.initial[x]) for x in own]
     constants = {n: number_text(v) for n, v in model.constants.items()}
     interest = (*model.quantities.items(), *model.trajectories.items())
     quantities = [equation(name_mathml(n), e) for n, e in interest]
