@@ -1,7 +1,8 @@
 """Data of many subjects as NONMEM has them: rows are doses and observations in turn, one experiment per subject.
 
 Columns are ``id, time, amt, rate, evid, cmt, dv, mdv, addl, ii`` in small or capital letters; ``dvid`` names the output
-where it is there, ``cmt`` where it is not. A dose comes before the observations at the same time that stand below it.
+where it is there, ``cmt`` where it is not. A dose comes before the observations at the same time that stand below it, an
+additional one before all of them.
 """
 
 from __future__ import annotations
@@ -257,7 +258,7 @@ class _Reader:
             raise DataError("addl, the number of additional doses, must not be negative, and needs a positive ii")
         if more:
             interval = row.number("ii")
-            found.append(Dose(amount=amount, time=time + interval, every=interval, count=more, **entry))
+            found.append(Dose(amount=amount, time=time + interval, every=interval, count=more, first=True, **entry))
         return found
 
     def compartment(self, key: str) -> Mapping[str, Any]:
