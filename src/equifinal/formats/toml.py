@@ -8,24 +8,23 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from equifinal.errors import DataError, ModelError, did_you_mean
+from equifinal.errors import DataError, ModelError
 from equifinal.files import read_text
-from equifinal.formats.csv import MISSING, Table, read_csv
+from equifinal.formats.data import NoiseTable, names_of, noise_tables, observations_of
 from equifinal.formats.happening import START_KEYS, happened
 from equifinal.formats.labels import KEYS as LABEL_KEYS
 from equifinal.formats.labels import read_labels
 from equifinal.formats.nonmem import Subject, is_nonmem, subject_of, subjects
-from equifinal.formats.tables import check_keys, inside, table_of
+from equifinal.formats.tables import check_keys, inside, named, table_of
 from equifinal.language.checks import free_names
 from equifinal.language.model import Model
 from equifinal.language.tokens import canonical_name
 from equifinal.problem.data import Experiment, InputSeries, Observations
-from equifinal.problem.noise import Noise
 from equifinal.problem.parts import taken_names
 from equifinal.problem.prior import Prior
 from equifinal.problem.problem import Problem, SolverSettings
@@ -46,7 +45,6 @@ TABLES = (
     "sampling",
 )
 EXPERIMENT_KEYS = ("name", "constants", *START_KEYS, "inputs", "dose", "change", "noise", "data")
-DATA_KEYS = ("file", "columns", "ignore", "increments")
 SAMPLING_KEYS = ("sampler", "chains", "draws", "warmup", "thin", "ess", "max_solves", "max_time", "seed", "options")
 KIND = "a problem file (TOML, with a [model] table)"
 MODEL_TABLE = re.compile(r"^[ \t]*\[[ \t]*model[ \t]*\]", flags=re.MULTILINE)
@@ -122,7 +120,7 @@ def _problem(document: Mapping[str, Any], folder: Path, name: str) -> Problem:
         raise DataError("there is no [model] table")
     priors = {canonical_name(key): _prior(key, value) for key, value in table_of(document, "parameters").items()}
     model = _model(document, priors)
-    shared_noise = _noises(table_of(document, "noise"), model, "[noise]")
+    shared_noise = noise_tables(table_of(document, "noise"), model, list(priors), "[noise]")
     experiments = tuple(_experiments(document, model, shared_noise, folder, list(priors)))
     with inside("[solver]"):
         table = table_of(document, "solver")
@@ -161,36 +159,16 @@ def _prior(name: str, value: Any) -> Prior:
         if not isinstance(value, dict):
             raise DataError(f'expected a table such as {{ prior = "uniform", lower = 0, upper = 1 }}, not {value!r}')
         table = {key: entry for key, entry in value.items() if key not in LABEL_KEYS}
-        family, arguments = _named(table, "prior", "a distribution")
+        family, arguments = named(table, "prior", "a distribution")
         return Prior(family, **arguments)
 
 
-def _named(table: Mapping[str, Any], key: str, what: str) -> tuple[str, dict[str, Any]]:
-    """The name under a key of a table, and what else is in it."""
-    name = table.get(key)
-    if not isinstance(name, str):
-        wrong = next((other for other in table if did_you_mean(other, [key])), "")
-        hint = f" ('{wrong}' is not known; did you mean '{key}'?)" if wrong and wrong != key else ""
-        raise DataError(f'needs {key} = "...", the name of {what}{hint}')
-    return name, {other: value for other, value in table.items() if other != key}
-
-
-def _noises(table: Mapping[str, Any], model: Model, where: str) -> dict[str, Noise]:
-    found: dict[str, Noise] = {}
-    for output, value in table.items():
-        with inside(f"{where} {output}"):
-            if output not in model.outputs:
-                raise DataError(f"'{output}' is not an output{did_you_mean(output, model.outputs)}")
-            if not isinstance(value, dict):
-                raise DataError(f'expected a table such as {{ family = "normal", sd = 5 }}, not {value!r}')
-            family, arguments = _named(value, "family", "a noise family")
-            named = {k: canonical_name(v) if isinstance(v, str) else v for k, v in arguments.items()}
-            found[output] = Noise(family, **named)
-    return found
-
-
 def _experiments(
-    document: Mapping[str, Any], model: Model, shared: Mapping[str, Noise], folder: Path, parameters: Sequence[str]
+    document: Mapping[str, Any],
+    model: Model,
+    shared: Mapping[str, NoiseTable],
+    folder: Path,
+    parameters: Sequence[str],
 ) -> Iterator[Experiment]:
     entries = document.get("experiment", [])
     if not entries:
@@ -221,7 +199,7 @@ def _experiments(
             if "constants" in entry or isinstance(initial, dict):
                 changed = initial if isinstance(initial, dict) else {}
                 varied = model.vary(constants=table_of(entry, "constants"), initial=changed)
-            noises = dict(shared) | _noises(table_of(entry, "noise"), model, "[noise]")
+            noises = dict(shared) | noise_tables(table_of(entry, "noise"), model, parameters, "[noise]")
             inputs = dict(table_of(document, "inputs")) | dict(table_of(entry, "inputs"))
             parts = {"data": table_of(entry, "data"), "inputs": inputs}
             subject: Subject | None = None
@@ -237,7 +215,7 @@ def _experiment(
     document: Mapping[str, Any],
     entry: Mapping[str, Any],
     model: Model,
-    noises: Mapping[str, Noise],
+    noises: Mapping[str, NoiseTable],
     folder: Path,
     parameters: Sequence[str],
     subject: Subject | None = None,
@@ -249,13 +227,17 @@ def _experiment(
     else:
         happens = happened(model, document, entry, inputs, parameters)
     with inside("[data]"):
-        increments = _names(parts["data"], "increments", model.outputs)
+        increments = names_of(parts["data"], "increments", model.outputs)
         absent = not parts["data"] or set(parts["data"]) == {"increments"}
         columns = None if subject is None else subject.table
-        found = () if absent else tuple(_observations(parts["data"], model, noises, folder, columns))
+        found = () if absent else tuple(observations_of(parts["data"], model, noises, folder, columns))
     # noise without data is kept: it lets data be simulated
     seen = {entry.output for entry in found}
-    silent = tuple(Observations(y, [], [], n, increment=y in increments) for y, n in noises.items() if y not in seen)
+    silent = tuple(
+        Observations(y, [], [], table.noise(None, y), increment=y in increments)
+        for y, table in noises.items()
+        if y not in seen
+    )
     return Experiment(happens, found + silent, inputs, subject.name if subject else "")
 
 
@@ -269,73 +251,3 @@ def _input(name: str, value: Any) -> InputSeries:
         if "time" not in value or "value" not in value:
             raise DataError("needs both time = [...] and value = [...]")
         return InputSeries(value["time"], value["value"], value.get("interpolation", "linear"))
-
-
-def _observations(
-    table: Mapping[str, Any],
-    model: Model,
-    noises: Mapping[str, Noise],
-    folder: Path,
-    columns: Table | None = None,
-) -> Iterator[Observations]:
-    increments = _names(table, "increments", model.outputs)
-    if columns is None:
-        columns = _data_file(table, model, folder) if "file" in table else _inline(table, model)
-    found = [output for output in model.outputs if output in columns.values]
-    if not found:
-        raise DataError(f"no output has a column ({', '.join(model.outputs)})")
-    for output in found:
-        if output not in noises:
-            raise DataError(
-                f"output '{output}' has data but no noise; add to [noise]: {output} = {{ family = \"normal\", sd = 1 }}"
-            )
-        yield Observations(
-            output, columns.times, columns.values[output], noises[output], increment=output in increments
-        )
-
-
-def _data_file(table: Mapping[str, Any], model: Model, folder: Path) -> Table:
-    check_keys(table, DATA_KEYS, "it")
-    file = table["file"]
-    if not isinstance(file, str):
-        raise DataError(f"file must be the name of a CSV file, not {file!r}")
-    renamed = table.get("columns", {})
-    if not isinstance(renamed, dict) or not all(isinstance(v, str) for v in renamed.values()):
-        raise DataError('columns must be a table such as { time = "day", cases = "in_bed" }')
-    for key in renamed:
-        if key != "time" and key not in model.outputs:
-            raise DataError(f"columns: '{key}' is not an output{did_you_mean(key, model.outputs)}")
-    names = {name: renamed.get(name, name) for name in ("time", *model.outputs)}
-    return read_csv(folder / file, names, ignore=_names(table, "ignore", None))
-
-
-def _inline(table: Mapping[str, Any], model: Model) -> Table:
-    check_keys(table, ("time", "increments", *model.outputs), "it", also=("file",))
-    if "time" not in table:
-        raise DataError('needs file = "...", or time = [...] and a list of values for each output')
-    values = {output: table[output] for output in model.outputs if output in table}
-    for name, column in {"time": table["time"], **values}.items():
-        if not isinstance(column, list):
-            raise DataError(f"{name} must be a list of numbers, not {column!r}")
-    blank = {
-        k: [float("nan") if isinstance(v, str) and v.strip().lower() in MISSING else v for v in column]
-        for k, column in values.items()
-    }
-    for name, column in {"time": table["time"], **blank}.items():
-        for position, value in enumerate(column, start=1):
-            if isinstance(value, bool) or not isinstance(value, (int, float)):
-                raise DataError(f"{name}, entry {position}: expected a number, not {value!r}")
-    return Table(table["time"], blank)
-
-
-# --- checks ---
-
-
-def _names(table: Mapping[str, Any], key: str, allowed: Iterable[str] | None) -> tuple[str, ...]:
-    value = table.get(key, [])
-    if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
-        raise DataError(f"{key} must be a list of names, not {value!r}")
-    for name in value:
-        if allowed is not None and name not in allowed:
-            raise DataError(f"{key}: '{name}' is not an output{did_you_mean(name, allowed)}")
-    return tuple(value)
