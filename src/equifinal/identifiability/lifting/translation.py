@@ -12,13 +12,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from equifinal.algebra.arithmetic.budget import SECOND, Budget, TooLarge
 from equifinal.algebra.arithmetic.local_rank import LocalAnalysis
 from equifinal.algebra.arithmetic.residues import BadPrime
-from equifinal.algebra.elimination.quotient import NotFinite
-from equifinal.algebra.generators.expressing import express
 from equifinal.identifiability.advice import Advice
 from equifinal.identifiability.freedoms import AnyOrder, Exchange, Freedom, JointMotion, Scaling, SeveralValues, Shift
+from equifinal.identifiability.lifting.follow import closed, follows
 from equifinal.identifiability.lifting.lifted import HALVED, LATE, RESTING, Lifted, Tie, TiedKernel
 from equifinal.identifiability.verdicts import GLOBALLY, LOCALLY, NOT, UNKNOWN, Identifiability
 from equifinal.language.expression import (
@@ -111,50 +109,18 @@ class Translation:
             return UNKNOWN
         if not fixed:
             return UNKNOWN if self.free else NOT
-        if self._follows(expression, known):
+        if follows(expression, known, self.kernel.order, self.constants):
             return GLOBALLY
         return UNKNOWN if self.rough else LOCALLY
 
-    def _follows(self, function: Expression, known: Sequence[Expression]) -> bool:
-        """Whether a function has one value wherever the known ones have."""
-        if function in known:
-            return True
-        used = {n for e in (*known, function) for n in names(e)}
-        constants = {n: v for n, v in self.constants.items() if n in used}
-        unknowns = [n for n in self.kernel.order if n in used]
-        if not used <= {*unknowns, *constants}:
-            return False
-        try:
-            budget = Budget(2 * SECOND)
-            return express(function, known, unknowns, constants, budget, with_formula=False).identifiable
-        except (TooLarge, NotFinite, BadPrime):
-            return False
-
     def _known(self, found: Identifiability) -> list[Expression]:
-        """Functions of coordinates and ties that are identifiable, so many that all others follow from them.
-
-        Those that were found; known numbers; the arguments of functions that are identifiable, if these are one-to-one,
-        and functions of what is identifiable.
-        """
-        known: list[Expression] = [Name(n) for n in self.lifted.known]
-        known += [Name(tie.name) for tie in self.lifted.ties if tie.kind == "log" and isinstance(tie.argument, Number)]
+        """Functions of coordinates and ties that are identifiable, so many that all others follow from them."""
+        known: list[Expression] = []
         if found.scope == "global":
             known += [Name(n) for n, word in found.parameters.items() if word == GLOBALLY]
             known += found.combinations
-        known = list(dict.fromkeys(known))
-        for e in tuple(known):
-            known += [self._argument(e)] if self._is_exponential(e) else []
-        for _ in self.lifted.ties:
-            more: list[Expression] = []
-            for tie in self.lifted.ties:
-                if tie.one_to_one and tie.argument not in known and self._follows(Name(tie.name), known):
-                    more.append(tie.argument)
-                if Name(tie.name) not in known and self._follows(tie.argument, known):
-                    more.append(Name(tie.name))
-            if not more:
-                break
-            known += more
-        return known
+        known += [self._argument(e) for e in known if self._is_exponential(e)]
+        return closed(self.lifted, known, self.constants, backwards=True)
 
     def _is_exponential(self, expression: Expression) -> bool:
         """Whether an expression is a product of powers of exponentials."""
