@@ -78,7 +78,8 @@ class Translation:
         combinations, replaced = self._combinations(found)
         parameters = {name: self._verdict(Name(name), known) for name in self.theta}
         quantities = self._quantities(known)
-        finer = replaced and not all(self._verdict(c, known) == GLOBALLY for c in combinations)
+        identifiable = tuple(c for c in combinations if not replaced or self._verdict(c, known) == GLOBALLY)
+        finer = len(identifiable) < len(combinations)
         everywhere = all(word == GLOBALLY for word in parameters.values())
         degree = 1 if everywhere else found.fibre_degree if self.is_faithful else 0
         counts = {self.stands_for.get(n, n): k for n, k in found.alternatives.items()} if self.is_faithful else {}
@@ -93,6 +94,7 @@ class Translation:
             complete=found.complete or {Name(n) for n in self.theta} <= set(combinations),
             functions=self._shown(found) if finer else (),
             finer=finer,
+            rational=identifiable if finer else (),
             fibre_dimension=self.kernel.dimension(),
             fibre_degree=degree,
             freedoms=self._freedoms(found),
