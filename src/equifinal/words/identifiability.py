@@ -191,14 +191,11 @@ def design_sentences(result: Identifiability) -> list[str]:
     """Whether the real inputs, doses and switches determine as much as the analysis says that rich ones can."""
     sentences = [assumption] if (assumption := assumption_sentence(result)) else []
     design = result.design
-    if design is None:
+    if design is None or "numbers" in result.assumptions:
         return sentences
     where = f"at {design.points} random points of the prior, dense times, to 1e-10"
     if not design.is_clear:
-        return [
-            *sentences,
-            f"How much these experiments determine could not be told clearly by sensitivities ({where}).",
-        ]
+        return [*sentences, f"How much they determine could not be told clearly by their sensitivities ({where})."]
     if design.enough:
         return [*sentences, f"Their sensitivities have rank {design.rank} ({where}): nothing is lost."]
     lost = listed([*design.unseen, *design.combinations])
@@ -249,6 +246,8 @@ def headline(result: Identifiability) -> str:
 
 def sureness(result: Identifiability, timed: bool = True) -> str:
     """Say how an analysis was made and how sure it is; the time it took can be left out, as it varies."""
+    if "numbers" in result.assumptions:
+        return f"Found by {result.certificate['method']}. {result.certificate.get('reason', '')}."
     within = f" in {result.seconds:.2g} s" if timed else ""
     check = ", checked by moving along the fibre" if result.certificate.get("moved_along_fibre") else ""
     return (

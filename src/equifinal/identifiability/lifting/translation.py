@@ -205,7 +205,8 @@ class Translation:
     def _shown(self, found: Identifiability) -> tuple[str, ...]:
         shown = []
         for e in found.combinations:
-            if set(names(e)) <= set(self.lifted.known):
+            unnamed = [n for n in self.lifted.hidden if " later, " in n]
+            if set(names(e)) <= set(self.lifted.known) or set(names(e)) & set(unnamed):
                 continue
             if logarithm := self._logarithm(e):
                 shown += [to_text(part) for part in logarithm]
