@@ -60,7 +60,7 @@ def _dosed(rng: Random) -> tuple[Model, float]:
 
 def _switched(rng: Random) -> tuple[Model, float]:
     lines, n = _compartments(rng, ["1", "2", "d0"])
-    rate = rng.choice(["k1*(1 - e*(t >= 2))", "piecewise(k1, t < 1.5, k9, t < 3, k1)", "k1 + a*(t > 1)*(t < t2)"])
+    rate = rng.choice(["k1*(1 - e*(t >= 2))", "piecewise(k1, t < 1.5, k9, t < 3, k1)", "k1 + a*(t > 1)*(t < 2 + t2)"])
     lines[0] = f"x1' = b - ({rate})*x1" + (" + c*x2" if n > 1 else "")
     lines.append(f"y = {rng.choice(['', 's*'])}x{rng.randint(1, n)}")
     return Model.parse("\n".join(lines), ["y"]), 6.0

@@ -37,7 +37,7 @@ class Design:
     combinations
         Combinations of the analysis that these experiments do not determine.
     gap
-        How clearly the rank shows: the ratio of the least singular value that counts to the next; infinite if none is
+        How clearly the rank shows: the ratio of the least singular value that counts to the next; 1e300 if none is
         left.
     points
         At how many random parameters.
@@ -61,7 +61,7 @@ class Design:
         return not self.unseen and not self.combinations and self.rank >= self.expected
 
     def to_json(self) -> dict[str, Any]:
-        return {**asdict(self), "gap": min(self.gap, 1e300)}
+        return asdict(self)
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> Design:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import inf
 from typing import Any
 
 import numpy as np
@@ -36,6 +35,7 @@ TIGHT, LOOSE = 1e-10, 1e-9  # relative tolerances; the difference tells how exac
 MARGIN = 30.0  # times what cannot be resolved
 LEAST = 1e-8  # singular values of equal columns that never count
 FIXED = 1e-3  # of a direction in which nothing changes: less does not count as moving
+CERTAIN = 1e300  # gap where no singular value is left out, or none counts
 STEP = 1e-6  # of parameters, relative, for slopes of given functions
 NEXT_TO = 1e-7  # of the time: just before and just after
 
@@ -179,7 +179,7 @@ def _counted(scaled: Array, blur: float, scale: Array, point: Array) -> _Rank:
     w = np.concatenate([w, np.zeros(max(0, width - w.size))])[:width]
     floor = max(LEAST, MARGIN * blur / max(w[0], 1e-300)) * w[0]
     rank = int((w > floor).sum())
-    gap = inf if rank in (0, width) else float(w[rank - 1] / max(w[rank], floor / MARGIN, 1e-300))
+    gap = CERTAIN if rank in (0, width) else float(w[rank - 1] / max(w[rank], floor / MARGIN, 1e-300))
     return _Rank(rank, gap, point, scale, v[rank:])
 
 

@@ -19,6 +19,7 @@ LABELS = {"globally": "yes", "locally": "up to alternatives", "not": "no", "unkn
 ASSUMPTIONS = {
     "rich inputs": "the inputs, doses and switches are rich enough",
     "seen moments": "moments at which something happens are seen in the outputs",
+    "positive bases": "all factors under roots, powers and logarithms are positive",
     "late start": "nothing is special about the start, at which a function of the model has no derivative",
     "some rest": "nothing is special about the steady state from which the model starts",
     "roots": "nothing is special about roots of parameters",

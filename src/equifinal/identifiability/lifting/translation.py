@@ -206,7 +206,7 @@ class Translation:
         shown = []
         for e in found.combinations:
             unnamed = [n for n in self.lifted.hidden if " later, " in n]
-            if set(names(e)) <= set(self.lifted.known) or set(names(e)) & set(unnamed):
+            if set(names(e)) <= set(self.lifted.known) or set(names(self.lifted.written(e))) & set(unnamed):
                 continue
             if logarithm := self._logarithm(e):
                 shown += [to_text(part) for part in logarithm]
