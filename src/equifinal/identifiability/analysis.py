@@ -33,7 +33,7 @@ from equifinal.identifiability.advice import Advice, advise
 from equifinal.identifiability.child import Ended, Tell, in_child
 from equifinal.identifiability.freedoms import Freedom, assemble, continuous_freedoms, different, exchanged
 from equifinal.identifiability.lifting.lift import lift
-from equifinal.identifiability.lifting.lifted import Lifted
+from equifinal.identifiability.lifting.lifted import RICH, Lifted
 from equifinal.identifiability.lifting.translation import Translation
 from equifinal.identifiability.moves import moves_along_fibre, smallest_degree
 from equifinal.identifiability.orders import Classes, any_order, in_any_order
@@ -174,6 +174,7 @@ class _Analysis:
             seconds=time.monotonic() - self.started,
             unfinished=OUT_OF_TIME if self.budget.expired else "" if generators.complete else TOO_LARGE,
             certificate=certificate,
+            assumptions=(RICH,) if any(model.inputs for model in self.models) else (),
         )
 
     def _quantities(self) -> dict[str, Expression]:

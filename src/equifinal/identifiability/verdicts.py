@@ -37,7 +37,7 @@ class Design:
     combinations
         Combinations of the analysis that these experiments do not determine.
     gap
-        How clearly the rank shows: the ratio of the least singular value that counts to the next; infinite if none is
+        How clearly the rank shows: the ratio of the least singular value that counts to the next; 1e300 if none is
         left.
     points
         At how many random parameters.
@@ -51,12 +51,17 @@ class Design:
     points: int
 
     @property
+    def is_clear(self) -> bool:
+        """Whether singular values that count are well above those that do not."""
+        return self.gap > 30
+
+    @property
     def enough(self) -> bool:
         """Whether these experiments determine all that the analysis says can be determined."""
         return not self.unseen and not self.combinations and self.rank >= self.expected
 
     def to_json(self) -> dict[str, Any]:
-        return {**asdict(self), "gap": min(self.gap, 1e300)}
+        return asdict(self)
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> Design:
@@ -105,6 +110,8 @@ class Identifiability:
         them, but functions in the model, or its steady state, keep what data determine from being rational.
     functions
         Where the combinations are finer, what was found to be determined, as text, functions included.
+    rational
+        Where the combinations are finer, those of them that are identifiable.
     assumptions
         What "identifiable" takes for granted: ``"rich inputs"`` and ``"seen moments"``, and from where parts of the
         model start (`lifting`).
@@ -129,6 +136,7 @@ class Identifiability:
     certificate: Mapping[str, Any] = field(default_factory=dict)
     finer: bool = False
     functions: tuple[str, ...] = ()
+    rational: tuple[Expression, ...] = ()
     assumptions: tuple[str, ...] = ()
     design: Design | None = None
 
@@ -175,6 +183,11 @@ class Identifiability:
             raise IdentifiabilityError(f"whether {to_text(expression)} is identifiable is too hard to decide") from None
 
     @property
+    def determined(self) -> tuple[Expression, ...]:
+        """The combinations that data determine: all of them, unless they are finer than that."""
+        return self.rational if self.finer else self.combinations
+
+    @property
     def missing(self) -> str:
         """What an analysis that is not complete would need."""
         return "more time" if self.unfinished == OUT_OF_TIME else "more effort"
@@ -199,6 +212,7 @@ class Identifiability:
             "certificate": dict(self.certificate),
             "finer": self.finer,
             "functions": list(self.functions),
+            "rational": [to_text(c) for c in self.rational],
             "assumptions": list(self.assumptions),
             "design": None if self.design is None else self.design.to_json(),
         }
@@ -225,6 +239,7 @@ class Identifiability:
                 certificate=dict(data["certificate"]),
                 finer=bool(data.get("finer", False)),
                 functions=tuple(map(str, data.get("functions", ()))),
+                rational=tuple(parse_expression(text) for text in data.get("rational", ())),
                 assumptions=tuple(map(str, data.get("assumptions", ()))),
                 design=Design.from_json(data["design"]) if data.get("design") else None,
             )

@@ -21,7 +21,7 @@ from equifinal.report.rendering import Figures
 from equifinal.results import diagnostics
 from equifinal.results.meaning import COMBINATION, NOISE, PARAMETER, QUANTITY, Finding, Meaning
 from equifinal.words.diagnostics import concern_sentence, sampler_notes
-from equifinal.words.identifiability import advice_sentence, freedom_sentences, headline, sureness
+from equifinal.words.identifiability import advice_sentence, design_sentences, freedom_sentences, headline, sureness
 from equifinal.words.meaning import (
     driven_by,
     rounded,
@@ -131,7 +131,9 @@ def knowable(meaning: Meaning, figures: Figures) -> dict[str, Any]:
             "Which parameters and quantities can be identified, and which combinations ideal data determine",
             lambda: identifiability.draw_identifiability(analysis, meaning.problem.quantities),
         ),
-        "combinations": _safe([block(mathml(fractional(c))) for c in analysis.combinations]),
+        "combinations": _safe([block(mathml(fractional(c))) for c in analysis.determined]),
+        "functions": list(analysis.functions),
+        "design": design_sentences(analysis),
         "constants": {n: number_text(v) for n, v in analysis.constants.items()},
         "increments": sorted({o.output for e in meaning.problem.experiments for o in e.observations if o.increment}),
         "freedoms": freedom_sentences(analysis.freedoms),

@@ -137,6 +137,7 @@ class Ties(Atoms):
         super().__init__(divisors)
         self.solvable = solvable
         self.ties: list[Tie] = []
+        self.positive = False  # whether factors under roots, powers and logarithms were taken to be positive each
         self.rough = False  # whether a root stayed, whose square is a rational function of parameters
 
     def _new(self, kind: str, argument: Expression, shown: Expression, vector: Vector | None = None) -> Name:
@@ -247,6 +248,7 @@ class Functions:
         if base == ZERO:
             raise SingularStart
         content, factors = factors_of(base)
+        self.ties.positive |= content != 1 or any(times != 1 for times in factors.values()) or len(factors) > 1
         vector: Vector = {}
         for m, c in terms_of(exponent).items():
             for factor, times in factors.items():
@@ -284,6 +286,7 @@ class Functions:
         if argument == ZERO:
             raise SingularStart
         content, factors = factors_of(argument)
+        self.ties.positive |= content < 0 or any(times % 2 == 0 for times in factors.values()) or len(factors) > 1
         powers = {name: vector for atoms in (self.ties, self.own) for vector, name in atoms.powers}
         found: list[Expression] = [] if abs(content) == 1 else [_known("log", [number(abs(content))])]
         for factor, times in factors.items():

@@ -84,6 +84,7 @@ def with_inputs(model: Model) -> System:
         inputs=list(model.inputs),
         constants=model.constants,
     )
+    visible = _visible(model)
     levels = dict(zip(model.levels, model.first_levels, strict=True))
     later = _start(model, system, levels)
     states = _levels_that_are_states(later, levels, system)
@@ -91,10 +92,23 @@ def with_inputs(model: Model) -> System:
     values = _values(later, levels, system)
     for parts in (system.rates, system.outputs):
         parts |= {name: pieces(substitute(e, values)) for name, e in parts.items()}
-    moments = [event.time for event in later] + ([model.start_time] if model.onset is not None else [])
+    moments = [event.time for event in later if visible & set(event.sets)]
+    moments += [model.start_time] if model.onset is not None and visible & set(model.states) else []
     unknown = [time for time in map(system.numeric, moments) if names(time)]
     system.moments = list(dict.fromkeys(simplified(time) if is_rational(time) else time for time in unknown))
     return system
+
+
+def _visible(model: Model) -> set[str]:
+    """States and levels on which an output may depend."""
+    uses = {x: set(names(rate)) for x, rate in zip(model.states, model.rhs, strict=True)}
+    for event in model.jumps:
+        for name, value in event.sets.items():
+            uses.setdefault(name, set()).update(names(value))
+    found = {n for e in model.observed for n in names(e)}
+    while more := {n for x in found for n in uses.get(x, ())} - found:
+        found |= more
+    return found
 
 
 def pieces(expression: Expression) -> Expression:

@@ -17,7 +17,7 @@ from equifinal.identifiability.lifting.functions import (
     argument_of,
 )
 from equifinal.identifiability.lifting.happening import System, pieces, with_inputs
-from equifinal.identifiability.lifting.lifted import HALVED, LATE, RESTING, RICH, SEEN, Lifted
+from equifinal.identifiability.lifting.lifted import HALVED, LATE, POSITIVE, RESTING, RICH, SEEN, Lifted
 from equifinal.language.expression import TIME, Call, Expression, Name, Power, Product, Sum, names, substitute
 from equifinal.language.model import Model
 from equifinal.language.rational import (
@@ -102,6 +102,8 @@ class _Lifting:
         for number_of_model, model in enumerate(self.models):
             self.current = number_of_model
             lifted.append(self._model(model))
+        if self.ties.positive:
+            self.assumptions[POSITIVE] = None
         if self.ties.rough:
             self.assumptions[HALVED] = None
         coordinates = [n for n in self.parameters if n not in self.values]

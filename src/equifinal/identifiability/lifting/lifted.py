@@ -15,7 +15,8 @@ from equifinal.identifiability.lifting.atoms import Key
 from equifinal.language.expression import Expression, Name, names, substitute
 from equifinal.language.model import Model
 
-RICH, SEEN, LATE, RESTING, HALVED = "rich inputs", "seen moments", "late start", "some rest", "roots"
+RICH, SEEN, POSITIVE = "rich inputs", "seen moments", "positive bases"
+LATE, RESTING, HALVED = "late start", "some rest", "roots"
 
 
 @dataclass(frozen=True)

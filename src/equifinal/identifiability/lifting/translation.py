@@ -12,13 +12,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from equifinal.algebra.arithmetic.budget import SECOND, Budget, TooLarge
 from equifinal.algebra.arithmetic.local_rank import LocalAnalysis
 from equifinal.algebra.arithmetic.residues import BadPrime
-from equifinal.algebra.elimination.quotient import NotFinite
-from equifinal.algebra.generators.expressing import express
 from equifinal.identifiability.advice import Advice
 from equifinal.identifiability.freedoms import AnyOrder, Exchange, Freedom, JointMotion, Scaling, SeveralValues, Shift
+from equifinal.identifiability.lifting.follow import closed, follows
 from equifinal.identifiability.lifting.lifted import HALVED, LATE, RESTING, Lifted, Tie, TiedKernel
 from equifinal.identifiability.verdicts import GLOBALLY, LOCALLY, NOT, UNKNOWN, Identifiability
 from equifinal.language.expression import (
@@ -80,7 +78,8 @@ class Translation:
         combinations, replaced = self._combinations(found)
         parameters = {name: self._verdict(Name(name), known) for name in self.theta}
         quantities = self._quantities(known)
-        finer = replaced and not all(self._verdict(c, known) == GLOBALLY for c in combinations)
+        identifiable = tuple(c for c in combinations if not replaced or self._verdict(c, known) == GLOBALLY)
+        finer = len(identifiable) < len(combinations)
         everywhere = all(word == GLOBALLY for word in parameters.values())
         degree = 1 if everywhere else found.fibre_degree if self.is_faithful else 0
         counts = {self.stands_for.get(n, n): k for n, k in found.alternatives.items()} if self.is_faithful else {}
@@ -95,6 +94,7 @@ class Translation:
             complete=found.complete or {Name(n) for n in self.theta} <= set(combinations),
             functions=self._shown(found) if finer else (),
             finer=finer,
+            rational=identifiable if finer else (),
             fibre_dimension=self.kernel.dimension(),
             fibre_degree=degree,
             freedoms=self._freedoms(found),
@@ -111,50 +111,18 @@ class Translation:
             return UNKNOWN
         if not fixed:
             return UNKNOWN if self.free else NOT
-        if self._follows(expression, known):
+        if follows(expression, known, self.kernel.order, self.constants):
             return GLOBALLY
         return UNKNOWN if self.rough else LOCALLY
 
-    def _follows(self, function: Expression, known: Sequence[Expression]) -> bool:
-        """Whether a function has one value wherever the known ones have."""
-        if function in known:
-            return True
-        used = {n for e in (*known, function) for n in names(e)}
-        constants = {n: v for n, v in self.constants.items() if n in used}
-        unknowns = [n for n in self.kernel.order if n in used]
-        if not used <= {*unknowns, *constants}:
-            return False
-        try:
-            budget = Budget(2 * SECOND)
-            return express(function, known, unknowns, constants, budget, with_formula=False).identifiable
-        except (TooLarge, NotFinite, BadPrime):
-            return False
-
     def _known(self, found: Identifiability) -> list[Expression]:
-        """Functions of coordinates and ties that are identifiable, so many that all others follow from them.
-
-        Those that were found; known numbers; the arguments of functions that are identifiable, if these are one-to-one,
-        and functions of what is identifiable.
-        """
-        known: list[Expression] = [Name(n) for n in self.lifted.known]
-        known += [Name(tie.name) for tie in self.lifted.ties if tie.kind == "log" and isinstance(tie.argument, Number)]
+        """Functions of coordinates and ties that are identifiable, so many that all others follow from them."""
+        known: list[Expression] = []
         if found.scope == "global":
             known += [Name(n) for n, word in found.parameters.items() if word == GLOBALLY]
             known += found.combinations
-        known = list(dict.fromkeys(known))
-        for e in tuple(known):
-            known += [self._argument(e)] if self._is_exponential(e) else []
-        for _ in self.lifted.ties:
-            more: list[Expression] = []
-            for tie in self.lifted.ties:
-                if tie.one_to_one and tie.argument not in known and self._follows(Name(tie.name), known):
-                    more.append(tie.argument)
-                if Name(tie.name) not in known and self._follows(tie.argument, known):
-                    more.append(Name(tie.name))
-            if not more:
-                break
-            known += more
-        return known
+        known += [self._argument(e) for e in known if self._is_exponential(e)]
+        return closed(self.lifted, known, self.constants, backwards=True)
 
     def _is_exponential(self, expression: Expression) -> bool:
         """Whether an expression is a product of powers of exponentials."""
@@ -237,7 +205,8 @@ class Translation:
     def _shown(self, found: Identifiability) -> tuple[str, ...]:
         shown = []
         for e in found.combinations:
-            if set(names(e)) <= set(self.lifted.known):
+            unnamed = [n for n in self.lifted.hidden if " later, " in n]
+            if set(names(e)) <= set(self.lifted.known) or set(names(self.lifted.written(e))) & set(unnamed):
                 continue
             if logarithm := self._logarithm(e):
                 shown += [to_text(part) for part in logarithm]
