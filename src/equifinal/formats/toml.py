@@ -8,20 +8,24 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from equifinal.errors import DataError, EquifinalError, ModelError, did_you_mean
+from equifinal.errors import DataError, ModelError
 from equifinal.files import read_text
-from equifinal.formats.csv import MISSING, Table, read_csv
+from equifinal.formats.data import NoiseTable, names_of, noise_tables, observations_of
+from equifinal.formats.happening import START_KEYS, happened
+from equifinal.formats.labels import KEYS as LABEL_KEYS
+from equifinal.formats.labels import read_labels
+from equifinal.formats.nonmem import Subject, is_nonmem, subject_of, subjects
+from equifinal.formats.tables import check_keys, inside, named, table_of
 from equifinal.language.checks import free_names
 from equifinal.language.model import Model
 from equifinal.language.tokens import canonical_name
-from equifinal.problem.data import Experiment, InputSeries, Observations, reading
-from equifinal.problem.noise import Noise, check_names
+from equifinal.problem.data import Experiment, InputSeries, Observations
+from equifinal.problem.parts import taken_names
 from equifinal.problem.prior import Prior
 from equifinal.problem.problem import Problem, SolverSettings
 
@@ -33,12 +37,14 @@ TABLES = (
     "noise",
     "data",
     "inputs",
+    "dose",
+    "change",
     "experiment",
+    "labels",
     "solver",
     "sampling",
 )
-EXPERIMENT_KEYS = ("name", "constants", "initial", "inputs", "noise", "data")
-DATA_KEYS = ("file", "columns", "ignore", "increments")
+EXPERIMENT_KEYS = ("name", "constants", *START_KEYS, "inputs", "dose", "change", "noise", "data")
 SAMPLING_KEYS = ("sampler", "chains", "draws", "warmup", "thin", "ess", "max_solves", "max_time", "seed", "options")
 KIND = "a problem file (TOML, with a [model] table)"
 MODEL_TABLE = re.compile(r"^[ \t]*\[[ \t]*model[ \t]*\]", flags=re.MULTILINE)
@@ -73,7 +79,7 @@ def loads(
     except RecursionError:
         raise DataError(f"{file}: not valid TOML: nested too deeply") from None
     try:
-        return _problem(document if data else _without_data(document), Path(folder), name)
+        return _problem(document if data else _without_data(document, Path(folder)), Path(folder), name)
     except ModelError as error:
         offset = _equations_offset(text) if error.line is not None else 0
         if offset is None:
@@ -89,11 +95,13 @@ def _equations_offset(text: str) -> int | None:
     return None if opening is None else text[: opening.end()].count("\n")
 
 
-def _without_data(document: Mapping[str, Any]) -> dict[str, Any]:
-    """The document with what it says of its data, but not the data themselves."""
+def _without_data(document: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """The document with what it says of its data, but not the data themselves; a file that has the doses is kept."""
 
     def stripped(table: Any) -> Any:
         if not isinstance(table, dict) or not isinstance(table.get("data"), dict):
+            return table
+        if is_nonmem(table["data"], folder):
             return table
         kept = {key: value for key, value in table["data"].items() if key == "increments"}
         return table | {"data": kept}
@@ -107,25 +115,26 @@ def _without_data(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _problem(document: Mapping[str, Any], folder: Path, name: str) -> Problem:
-    _check_keys(document, TABLES, "the file")
+    check_keys(document, TABLES, "the file")
     if "model" not in document:
         raise DataError("there is no [model] table")
-    priors = {canonical_name(key): _prior(key, value) for key, value in _table(document, "parameters").items()}
+    priors = {canonical_name(key): _prior(key, value) for key, value in table_of(document, "parameters").items()}
     model = _model(document, priors)
-    shared_noise = _noises(_table(document, "noise"), model, priors, "[noise]")
-    experiments = tuple(_experiments(document, model, priors, shared_noise, folder))
-    with _inside("[solver]"):
-        table = _table(document, "solver")
-        _check_keys(table, SolverSettings.__dataclass_fields__, "[solver]")
+    shared_noise = noise_tables(table_of(document, "noise"), model, list(priors), "[noise]")
+    experiments = tuple(_experiments(document, model, shared_noise, folder, list(priors)))
+    with inside("[solver]"):
+        table = table_of(document, "solver")
+        check_keys(table, SolverSettings.__dataclass_fields__, "[solver]")
         solver = SolverSettings(**table)
-    sampling = _table(document, "sampling")
-    _check_keys(sampling, SAMPLING_KEYS, "[sampling]")
-    return Problem(experiments, priors, solver, sampling, name)
+    sampling = table_of(document, "sampling")
+    check_keys(sampling, SAMPLING_KEYS, "[sampling]")
+    labels = read_labels(document, taken_names(model))
+    return Problem(experiments, priors, solver, sampling, name, labels)
 
 
 def _model(document: Mapping[str, Any], priors: Mapping[str, Prior]) -> Model:
-    table = _table(document, "model")
-    _check_keys(table, ("equations", "outputs", "inputs"), "[model]")
+    table = table_of(document, "model")
+    check_keys(table, ("equations", "outputs", "inputs", *START_KEYS), "[model]")
     equations, outputs, inputs = table.get("equations"), table.get("outputs"), table.get("inputs", [])
     if not isinstance(equations, str):
         raise DataError('[model] needs equations = """ ... """, a block of text')
@@ -138,85 +147,41 @@ def _model(document: Mapping[str, Any], priors: Mapping[str, Prior]) -> Model:
         equations,
         outputs,
         inputs=inputs,
-        constants=_table(document, "constants"),
-        quantities=_table(document, "quantities"),
+        constants=table_of(document, "constants"),
+        quantities=table_of(document, "quantities"),
         parameters=list(priors) or None,
     )
     return replace(model, parameters=free_names(model))  # what else has a prior belongs to the noise, or is a mistake
 
 
 def _prior(name: str, value: Any) -> Prior:
-    with _inside(f"[parameters] {name}"):
+    with inside(f"[parameters] {name}"):
         if not isinstance(value, dict):
             raise DataError(f'expected a table such as {{ prior = "uniform", lower = 0, upper = 1 }}, not {value!r}')
-        family, arguments = _named(value, "prior", "a distribution")
+        table = {key: entry for key, entry in value.items() if key not in LABEL_KEYS}
+        family, arguments = named(table, "prior", "a distribution")
         return Prior(family, **arguments)
-
-
-def _named(table: Mapping[str, Any], key: str, what: str) -> tuple[str, dict[str, Any]]:
-    """The name under a key of a table, and what else is in it."""
-    name = table.get(key)
-    if not isinstance(name, str):
-        wrong = next((other for other in table if did_you_mean(other, [key])), "")
-        hint = f" ('{wrong}' is not known; did you mean '{key}'?)" if wrong and wrong != key else ""
-        raise DataError(f'needs {key} = "...", the name of {what}{hint}')
-    return name, {other: value for other, value in table.items() if other != key}
-
-
-class _NoiseTable(NamedTuple):
-    """A noise family with its arguments as they are written, some of them by the name of a column."""
-
-    family: str
-    given: Mapping[str, Any]
-    columns: Mapping[str, str]
-
-    def noise(self, table: Table | None, output: str) -> Noise:
-        """The noise with the numbers of a table's columns; without a table, with no rows."""
-        if table is None:
-            rows = {key: [] if isinstance(value, list) else value for key, value in self.given.items()}
-            return Noise(self.family, **rows, **dict.fromkeys(self.columns, ()))
-        for key, name in self.columns.items():
-            if name not in table.numbers:
-                hint = did_you_mean(name, table.numbers)
-                raise DataError(f"there is no column '{name}', from which the noise of '{output}' takes '{key}'{hint}")
-        return Noise(self.family, **self.given, **{key: table.numbers[name] for key, name in self.columns.items()})
-
-
-def _noises(table: Mapping[str, Any], model: Model, priors: Mapping[str, Prior], where: str) -> dict[str, _NoiseTable]:
-    found: dict[str, _NoiseTable] = {}
-    names = [*priors, *model.parameters, *model.states, *model.definitions, *model.constants, *model.inputs]
-    for output, value in table.items():
-        with _inside(f"{where} {output}"):
-            if output not in model.outputs:
-                raise DataError(f"'{output}' is not an output{did_you_mean(output, model.outputs)}")
-            if not isinstance(value, dict):
-                raise DataError(f'expected a table such as {{ family = "normal", sd = 5 }}, not {value!r}')
-            family, arguments = _named(value, "family", "a noise family")
-            columns = {key: _column_name(key, named) for key, named in arguments.items() if isinstance(named, dict)}
-            given = {key: argument for key, argument in arguments.items() if key not in columns}
-            found[output] = _NoiseTable(family, given, columns)
-            noise = found[output].noise(None, output)
-            if priors:  # then a name that nothing has is a mistake
-                check_names(noise, given, [*names, *(f"{x}(0)" for x in model.states)])
-    return found
-
-
-def _column_name(key: str, table: Mapping[str, Any]) -> str:
-    if set(table) != {"column"} or not isinstance(table["column"], str):
-        raise DataError(f'{key}: expected {{ column = "..." }}, the name of a column of the data, not {table!r}')
-    return table["column"]
 
 
 def _experiments(
     document: Mapping[str, Any],
     model: Model,
-    priors: Mapping[str, Prior],
-    shared: Mapping[str, _NoiseTable],
+    shared: Mapping[str, NoiseTable],
     folder: Path,
+    parameters: Sequence[str],
 ) -> Iterator[Experiment]:
     entries = document.get("experiment", [])
     if not entries:
-        yield _experiment({key: _table(document, key) for key in ("data", "inputs")}, model, shared, folder, "", "")
+        parts = {key: table_of(document, key) for key in ("data", "inputs")}
+        if not is_nonmem(parts["data"], folder):
+            yield _experiment(parts, document, {}, model, shared, folder, parameters)
+            return
+        with inside("[data]"):
+            found = subjects(parts["data"], model, folder)
+        for each in found:
+            with inside(f"[data] subject {each.name}"):
+                experiment = _experiment(parts, document, {}, model, shared, folder, parameters, each)
+            yield experiment
         return
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         raise DataError("experiments are written as [[experiment]], with double brackets")
@@ -224,29 +189,48 @@ def _experiments(
         raise DataError("with [[experiment]] tables, each has its own data: write [experiment.data] below it")
     names = [entry.get("name", f"experiment {i}") for i, entry in enumerate(entries, start=1)]
     for i, (name, entry) in enumerate(zip(names, entries, strict=True), start=1):
-        where = f"[[experiment]] number {i}: "
+        where = f"[[experiment]] number {i}"
         if not isinstance(name, str) or names.count(name) > 1:
-            raise DataError(f"{where}every experiment needs a name of its own, given as text, not {name!r}")
-        _check_keys(entry, EXPERIMENT_KEYS, where + "the table")
-        varied = model
-        if "constants" in entry or "initial" in entry:
-            try:
-                varied = model.vary(constants=_table(entry, "constants"), initial=_table(entry, "initial"))
-            except ModelError as error:
-                raise DataError(f"{where}{error.message}") from None
-        noises = dict(shared) | _noises(_table(entry, "noise"), model, priors, f"{where}[noise]")
-        inputs = dict(_table(document, "inputs")) | dict(_table(entry, "inputs"))
-        yield _experiment({"data": _table(entry, "data"), "inputs": inputs}, varied, noises, folder, where, name)
+            raise DataError(f"{where}: every experiment needs a name of its own, given as text, not {name!r}")
+        check_keys(entry, EXPERIMENT_KEYS, f"{where}: the table")
+        with inside(where):
+            varied = model
+            initial = entry.get("initial", {})
+            if "constants" in entry or isinstance(initial, dict):
+                changed = initial if isinstance(initial, dict) else {}
+                varied = model.vary(constants=table_of(entry, "constants"), initial=changed)
+            noises = dict(shared) | noise_tables(table_of(entry, "noise"), model, parameters, "[noise]")
+            inputs = dict(table_of(document, "inputs")) | dict(table_of(entry, "inputs"))
+            parts = {"data": table_of(entry, "data"), "inputs": inputs}
+            subject: Subject | None = None
+            if is_nonmem(parts["data"], folder):
+                with inside("[data]"):
+                    subject = subject_of(parts["data"], varied, folder)
+            experiment = _experiment(parts, document, entry, varied, noises, folder, parameters, subject)
+        yield replace(experiment, name=name)
 
 
 def _experiment(
-    parts: Mapping[str, Any], model: Model, noises: Mapping[str, _NoiseTable], folder: Path, where: str, name: str
+    parts: Mapping[str, Any],
+    document: Mapping[str, Any],
+    entry: Mapping[str, Any],
+    model: Model,
+    noises: Mapping[str, NoiseTable],
+    folder: Path,
+    parameters: Sequence[str],
+    subject: Subject | None = None,
 ) -> Experiment:
-    inputs = {key: _input(key, value, where) for key, value in parts["inputs"].items()}
-    with _inside(f"{where}[data]"):
-        increments = _names(parts["data"], "increments", model.outputs)
+    inputs = {key: _input(key, value) for key, value in parts["inputs"].items()}
+    if subject is not None:
+        varied = model.vary(constants=subject.constants) if subject.constants else model
+        happens = happened(varied, document, entry, inputs, parameters, doses=subject.doses, changes=subject.changes)
+    else:
+        happens = happened(model, document, entry, inputs, parameters)
+    with inside("[data]"):
+        increments = names_of(parts["data"], "increments", model.outputs)
         absent = not parts["data"] or set(parts["data"]) == {"increments"}
-        found = () if absent else tuple(_observations(parts["data"], model, noises, folder))
+        columns = None if subject is None else subject.table
+        found = () if absent else tuple(observations_of(parts["data"], model, noises, folder, columns))
     # noise without data is kept: it lets data be simulated
     seen = {entry.output for entry in found}
     silent = tuple(
@@ -254,117 +238,16 @@ def _experiment(
         for y, table in noises.items()
         if y not in seen
     )
-    return Experiment(model, found + silent, inputs, name)
+    return Experiment(happens, found + silent, inputs, subject.name if subject else "")
 
 
-def _input(name: str, value: Any, where: str) -> InputSeries:
-    with _inside(f"{where}[inputs] {name}"):
+def _input(name: str, value: Any) -> InputSeries:
+    with inside(f"[inputs] {name}"):
         if isinstance(value, (int, float)) and not isinstance(value, bool):
             return InputSeries([0.0], [value])  # type: ignore[arg-type]
         if not isinstance(value, dict):
             raise DataError("expected a number or a table { time = [...], value = [...] }")
-        _check_keys(value, ("time", "value", "interpolation"), "it")
+        check_keys(value, ("time", "value", "interpolation"), "it")
         if "time" not in value or "value" not in value:
             raise DataError("needs both time = [...] and value = [...]")
         return InputSeries(value["time"], value["value"], value.get("interpolation", "linear"))
-
-
-def _observations(
-    table: Mapping[str, Any], model: Model, noises: Mapping[str, _NoiseTable], folder: Path
-) -> Iterator[Observations]:
-    increments = _names(table, "increments", model.outputs)
-    numbers = list(dict.fromkeys(name for noise in noises.values() for name in noise.columns.values()))
-    columns = _data_file(table, model, numbers, folder) if "file" in table else _inline(table, model, numbers)
-    found = [output for output in model.outputs if output in columns.values]
-    if not found:
-        raise DataError(f"no output has a column ({', '.join(model.outputs)})")
-    for output in found:
-        if output not in noises:
-            raise DataError(
-                f"output '{output}' has data but no noise; add to [noise]: {output} = {{ family = \"normal\", sd = 1 }}"
-            )
-        noise = noises[output].noise(columns, output)
-        yield Observations(output, columns.times, columns.values[output], noise, increment=output in increments)
-
-
-def _data_file(table: Mapping[str, Any], model: Model, numbers: list[str], folder: Path) -> Table:
-    _check_keys(table, DATA_KEYS, "it")
-    file = table["file"]
-    if not isinstance(file, str):
-        raise DataError(f"file must be the name of a CSV file, not {file!r}")
-    renamed = table.get("columns", {})
-    if not isinstance(renamed, dict) or not all(isinstance(v, str) for v in renamed.values()):
-        raise DataError('columns must be a table such as { time = "day", cases = "in_bed" }')
-    for key in renamed:
-        if key != "time" and key not in model.outputs:
-            raise DataError(f"columns: '{key}' is not an output{did_you_mean(key, model.outputs)}")
-    names = {name: renamed.get(name, name) for name in ("time", *model.outputs)}
-    return read_csv(folder / file, names, numbers=numbers, ignore=_names(table, "ignore", None))
-
-
-def _inline(table: Mapping[str, Any], model: Model, numbers: list[str]) -> Table:
-    _check_keys(table, ("time", "increments", *model.outputs, *numbers), "it", also=("file",))
-    if "time" not in table:
-        raise DataError('needs file = "...", or time = [...] and a list of values for each output')
-    columns = {name: table[name] for name in ("time", *model.outputs, *numbers) if name in table}
-    for name, column in columns.items():
-        if not isinstance(column, list):
-            raise DataError(f"{name} must be a list of numbers, not {column!r}")
-    read = {
-        name: [_entry(value, f"{name}, entry {i}", name) for i, value in enumerate(column, start=1)]
-        for name, column in columns.items()
-    }
-    values = {output: read[output] for output in model.outputs if output in read}
-    return Table(read["time"], values, {name: read[name] for name in numbers if name in read})
-
-
-def _entry(value: Any, where: str, name: str) -> Any:
-    """A number, NaN where it is missing, or a limit as text."""
-    if isinstance(value, str) and name != "time":
-        if value.strip().lower() in MISSING:
-            return float("nan")
-        if value.strip()[:1] in ("<", ">"):
-            with suppress(ValueError):
-                reading(value)
-                return value
-            raise DataError(f"{where}: '{value}' is not a limit such as '<50'")
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise DataError(f"{where}: expected a number, not {value!r}")
-    return value
-
-
-# --- checks ---
-
-
-def _table(document: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    value = document.get(key, {})
-    if not isinstance(value, dict):
-        raise DataError(f"[{key}] must be a table, not {value!r}")
-    return value
-
-
-def _names(table: Mapping[str, Any], key: str, allowed: Iterable[str] | None) -> tuple[str, ...]:
-    value = table.get(key, [])
-    if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
-        raise DataError(f"{key} must be a list of names, not {value!r}")
-    for name in value:
-        if allowed is not None and name not in allowed:
-            raise DataError(f"{key}: '{name}' is not an output{did_you_mean(name, allowed)}")
-    return tuple(value)
-
-
-def _check_keys(table: Mapping[str, Any], known: Iterable[str], where: str, also: Iterable[str] = ()) -> None:
-    known = list(known)
-    for key in table:
-        if key not in known:
-            hint = did_you_mean(key, [*known, *also]) or f" (known: {', '.join(known)})"
-            raise DataError(f"{where} has an unknown key '{key}'{hint}")
-
-
-@contextmanager
-def _inside(where: str) -> Iterator[None]:
-    """Prefix errors with the table they came from."""
-    try:
-        yield
-    except EquifinalError as error:
-        raise DataError(f"{where}: {error}") from None
