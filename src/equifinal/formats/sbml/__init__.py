@@ -1,0 +1,1 @@
+"""SBML, Level 2 and 3: reading models."""
