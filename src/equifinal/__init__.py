@@ -15,15 +15,19 @@ if TYPE_CHECKING:
     from equifinal.formats.load import load
     from equifinal.identifiability.analysis import analyse
     from equifinal.identifiability.verdicts import Identifiability
-    from equifinal.language.model import Model
+    from equifinal.language.model import Event, Model
     from equifinal.posterior.posterior import Posterior
     from equifinal.posterior.study import Study
     from equifinal.prediction.equivalents import equivalents
     from equifinal.prediction.simulate import simulate
+    from equifinal.problem.changes import Change, changed
     from equifinal.problem.data import Experiment, InputSeries, Observations
+    from equifinal.problem.doses import Dose, dosed
+    from equifinal.problem.labels import Label
     from equifinal.problem.noise import Noise
     from equifinal.problem.prior import Prior
     from equifinal.problem.problem import Problem
+    from equifinal.problem.steady import resting
     from equifinal.results.diagnostics import summarise
     from equifinal.results.meaning import interpret
     from equifinal.studies.calibrate.replicates import calibrate
@@ -34,6 +38,13 @@ __version__ = _version("equifinal")
 
 _HOMES = {
     "Model": "language.model",
+    "Event": "language.model",
+    "Dose": "problem.doses",
+    "dosed": "problem.doses",
+    "Change": "problem.changes",
+    "changed": "problem.changes",
+    "resting": "problem.steady",
+    "Label": "problem.labels",
     "Experiment": "problem.data",
     "InputSeries": "problem.data",
     "Observations": "problem.data",
@@ -57,11 +68,15 @@ _HOMES = {
 }
 
 __all__ = [
+    "Change",
+    "Dose",
     "EquifinalError",
+    "Event",
     "Experiment",
     "Fibre",
     "Identifiability",
     "InputSeries",
+    "Label",
     "Model",
     "Noise",
     "Observations",
@@ -72,9 +87,12 @@ __all__ = [
     "advise",
     "analyse",
     "calibrate",
+    "changed",
+    "dosed",
     "equivalents",
     "interpret",
     "load",
+    "resting",
     "sample",
     "simulate",
     "summarise",

@@ -29,21 +29,8 @@ def read_csv(path: Path, columns: Mapping[str, str], *, ignore: Sequence[str] = 
     ignore
         Columns that are known not to be data; any other unknown column is an error, since it may be a misspelt output.
     """
-    text = read_text(path)
-    lines = [
-        (n, line) for n, line in enumerate(text.splitlines(), start=1) if line.strip() and not line.startswith("#")
-    ]
-    if not lines:
-        raise DataError(f"{path.name} is empty; it needs a header line such as time,{_example(columns)}")
-    delimiter = max(",;\t", key=lines[0][1].count)
-    try:
-        rows = [(n, next(csv.reader([line], delimiter=delimiter, strict=True))) for n, line in lines]
-    except csv.Error as error:
-        raise DataError(f"{path.name} is not valid CSV: {error}") from None
-    header = [cell.strip() for cell in rows[0][1]]
+    header, rows = read_rows(path, f"time,{_example(columns)}")
     for name in header:
-        if header.count(name) > 1:
-            raise DataError(f"{path.name}: column '{name}' appears twice")
         if name not in columns.values() and name not in ignore:
             hint = did_you_mean(name, columns.values())
             raise DataError(
@@ -54,14 +41,35 @@ def read_csv(path: Path, columns: Mapping[str, str], *, ignore: Sequence[str] = 
             f"{path.name} has no column '{columns['time']}' for the times (its columns: {', '.join(header)})"
         )
     table: dict[str, list[float]] = {key: [] for key, name in columns.items() if name in header}
-    for n, row in rows[1:]:
-        if len(row) != len(header):
-            raise DataError(f"{path.name}, line {n}: {len(row)} cells, but the header has {len(header)}")
-        cells = dict(zip(header, row, strict=True))
+    for n, cells in rows:
         for key in table:
             table[key].append(_cell(cells[columns[key]], f"{path.name}, line {n}, column '{columns[key]}'", key))
     times = table.pop("time")
     return Table(times, table)
+
+
+def read_rows(path: Path, example: str) -> tuple[list[str], list[tuple[int, dict[str, str]]]]:
+    """The header of a CSV file, and its rows as cells by column with their line numbers; `example` is of a header."""
+    lines = [
+        (n, line)
+        for n, line in enumerate(read_text(path).splitlines(), start=1)
+        if line.strip() and not line.startswith("#")
+    ]
+    if not lines:
+        raise DataError(f"{path.name} is empty; it needs a header line such as {example}")
+    delimiter = max(",;\t", key=lines[0][1].count)
+    try:
+        rows = [(n, next(csv.reader([line], delimiter=delimiter, strict=True))) for n, line in lines]
+    except csv.Error as error:
+        raise DataError(f"{path.name} is not valid CSV: {error}") from None
+    header = [cell.strip() for cell in rows[0][1]]
+    for name in header:
+        if header.count(name) > 1:
+            raise DataError(f"{path.name}: column '{name}' appears twice")
+    for n, row in rows[1:]:
+        if len(row) != len(header):
+            raise DataError(f"{path.name}, line {n}: {len(row)} cells, but the header has {len(header)}")
+    return header, [(n, dict(zip(header, row, strict=True))) for n, row in rows[1:]]
 
 
 def _example(columns: Mapping[str, str]) -> str:

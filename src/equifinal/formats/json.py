@@ -12,16 +12,18 @@ import numpy as np
 
 from equifinal.errors import DataError, EquifinalError
 from equifinal.files import read_text
-from equifinal.language.expression import Expression, to_text
-from equifinal.language.model import Model
+from equifinal.language.expression import Call, Expression, to_text
+from equifinal.language.functions import CONDITIONS
+from equifinal.language.model import Event, Model
 from equifinal.language.parser import parse_expression
 from equifinal.problem.data import Experiment, InputSeries, Observations
+from equifinal.problem.labels import Label
 from equifinal.problem.noise import Noise
 from equifinal.problem.prior import Prior
 from equifinal.problem.problem import Problem, SolverSettings
 
 KIND = "a stored problem (JSON)"
-FORMAT = 1
+FORMAT = 2  # 1 has no events, levels, onsets, steady states and labels; it is read as well
 
 
 def recognises(path: Path) -> bool:
@@ -46,6 +48,7 @@ def problem_to_json(problem: Problem) -> str:
         "experiments": [_experiment(e) for e in problem.experiments],
         "priors": {name: _prior(prior) for name, prior in problem.priors.items()},
         "solver": vars(problem.solver),
+        "labels": {name: vars(label) for name, label in problem.labels.items()},
     }
     return json.dumps(document, ensure_ascii=False)
 
@@ -60,14 +63,15 @@ def problem_from_json(text: str) -> Problem:
     """
     try:
         document = json.loads(text)
-        if document["format"] != FORMAT:
-            raise DataError(f"its format is {document['format']}, but this version reads format {FORMAT}")
+        if document["format"] not in (1, FORMAT):
+            raise DataError(f"its format is {document['format']}, but this version reads formats 1 and {FORMAT}")
         return Problem(
             tuple(_read_experiment(e) for e in document["experiments"]),
             {name: Prior(table.pop("family"), **table) for name, table in document["priors"].items()},
             SolverSettings(**document["solver"]),
             {},
             document["name"],
+            {name: Label(**label) for name, label in document.get("labels", {}).items()},
         )
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError, EquifinalError) as error:
         raise DataError(f"this is not a stored problem: {error}") from None
@@ -80,21 +84,9 @@ def _prior(prior: Prior) -> dict[str, Any]:
 
 
 def _experiment(experiment: Experiment) -> dict[str, Any]:
-    model = experiment.model
     return {
         "name": experiment.name,
-        "model": {
-            "states": list(model.states),
-            "parameters": list(model.parameters),
-            "constants": {name: str(value) for name, value in model.constants.items()},
-            "inputs": list(model.inputs),
-            "equations": _texts(model.equations),
-            "initial": _texts(model.initial),
-            "definitions": _texts(model.definitions),
-            "outputs": list(model.outputs),
-            "quantities": _texts(model.quantities),
-            "trajectories": _texts(model.trajectories),
-        },
+        "model": _model(experiment.model),
         "observations": [
             {
                 "output": entry.output,
@@ -113,21 +105,55 @@ def _experiment(experiment: Experiment) -> dict[str, Any]:
     }
 
 
-def _read_experiment(table: Mapping[str, Any]) -> Experiment:
-    model = table["model"]
-    return Experiment(
-        Model(
-            states=tuple(model["states"]),
-            parameters=tuple(model["parameters"]),
-            constants={name: _fraction(value) for name, value in model["constants"].items()},
-            inputs=tuple(model["inputs"]),
-            equations=_expressions(model["equations"]),
-            initial=_expressions(model["initial"]),
-            definitions=_expressions(model["definitions"]),
-            outputs=tuple(model["outputs"]),
-            quantities=_expressions(model["quantities"]),
-            trajectories=_expressions(model.get("trajectories", {})),
+def _model(model: Model) -> dict[str, Any]:
+    table: dict[str, Any] = {
+        "states": list(model.states),
+        "parameters": list(model.parameters),
+        "constants": {name: str(value) for name, value in model.constants.items()},
+        "inputs": list(model.inputs),
+        "equations": _texts(model.equations),
+        "initial": _texts(model.initial),
+        "definitions": _texts(model.definitions),
+        "outputs": list(model.outputs),
+        "quantities": _texts(model.quantities),
+        "trajectories": _texts(model.trajectories),
+    }
+    if model.levels:
+        table["levels"] = _texts(model.levels)
+    if model.events:
+        table["events"] = [{"time": _text(e.time), "sets": _texts(e.sets), "first": e.first} for e in model.events]
+    if model.onset is not None:
+        table["onset"] = _text(model.onset)
+    if model.before is not None:
+        table["before"] = _model(model.before)
+    return table
+
+
+def _read_model(table: Mapping[str, Any]) -> Model:
+    return Model(
+        states=tuple(table["states"]),
+        parameters=tuple(table["parameters"]),
+        constants={name: _fraction(value) for name, value in table["constants"].items()},
+        inputs=tuple(table["inputs"]),
+        equations=_expressions(table["equations"]),
+        initial=_expressions(table["initial"]),
+        definitions=_expressions(table["definitions"]),
+        outputs=tuple(table["outputs"]),
+        quantities=_expressions(table["quantities"]),
+        trajectories=_expressions(table.get("trajectories", {})),
+        levels=_expressions(table.get("levels", {})),
+        events=tuple(
+            Event(parse_expression(e["time"]), _expressions(e["sets"]), bool(e["first"]))
+            for e in table.get("events", ())
         ),
+        onset=parse_expression(table["onset"]) if "onset" in table else None,
+        before=_read_model(table["before"]) if "before" in table else None,
+    )
+
+
+def _read_experiment(table: Mapping[str, Any]) -> Experiment:
+    return Experiment(
+        _read_model(table["model"]),
         tuple(_read_observations(entry) for entry in table["observations"]),
         {name: InputSeries(**series) for name, series in table["inputs"].items()},
         table["name"],
@@ -149,8 +175,14 @@ def _fraction(text: str) -> Fraction:
     return Fraction(int(numerator), int(denominator or 1))
 
 
+def _text(expression: Expression) -> str:
+    """Text that reads back as the same expression; a condition by itself stands in brackets."""
+    text = to_text(expression, decimals=True)
+    return f"({text})" if isinstance(expression, Call) and expression.function in CONDITIONS else text
+
+
 def _texts(expressions: Mapping[str, Expression]) -> dict[str, str]:
-    return {name: to_text(expression, decimals=True) for name, expression in expressions.items()}
+    return {name: _text(expression) for name, expression in expressions.items()}
 
 
 def _expressions(texts: Mapping[str, str]) -> dict[str, Expression]:

@@ -8,20 +8,25 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from equifinal.errors import DataError, EquifinalError, ModelError, did_you_mean
+from equifinal.errors import DataError, ModelError, did_you_mean
 from equifinal.files import read_text
 from equifinal.formats.csv import MISSING, Table, read_csv
+from equifinal.formats.happening import START_KEYS, happened
+from equifinal.formats.labels import KEYS as LABEL_KEYS
+from equifinal.formats.labels import read_labels
+from equifinal.formats.nonmem import Subject, is_nonmem, subject_of, subjects
+from equifinal.formats.tables import check_keys, inside, table_of
 from equifinal.language.checks import free_names
 from equifinal.language.model import Model
 from equifinal.language.tokens import canonical_name
 from equifinal.problem.data import Experiment, InputSeries, Observations
 from equifinal.problem.noise import Noise
+from equifinal.problem.parts import taken_names
 from equifinal.problem.prior import Prior
 from equifinal.problem.problem import Problem, SolverSettings
 
@@ -33,11 +38,14 @@ TABLES = (
     "noise",
     "data",
     "inputs",
+    "dose",
+    "change",
     "experiment",
+    "labels",
     "solver",
     "sampling",
 )
-EXPERIMENT_KEYS = ("name", "constants", "initial", "inputs", "noise", "data")
+EXPERIMENT_KEYS = ("name", "constants", *START_KEYS, "inputs", "dose", "change", "noise", "data")
 DATA_KEYS = ("file", "columns", "ignore", "increments")
 SAMPLING_KEYS = ("sampler", "chains", "draws", "warmup", "thin", "ess", "max_solves", "max_time", "seed", "options")
 KIND = "a problem file (TOML, with a [model] table)"
@@ -73,7 +81,7 @@ def loads(
     except RecursionError:
         raise DataError(f"{file}: not valid TOML: nested too deeply") from None
     try:
-        return _problem(document if data else _without_data(document), Path(folder), name)
+        return _problem(document if data else _without_data(document, Path(folder)), Path(folder), name)
     except ModelError as error:
         offset = _equations_offset(text) if error.line is not None else 0
         if offset is None:
@@ -89,11 +97,13 @@ def _equations_offset(text: str) -> int | None:
     return None if opening is None else text[: opening.end()].count("\n")
 
 
-def _without_data(document: Mapping[str, Any]) -> dict[str, Any]:
-    """The document with what it says of its data, but not the data themselves."""
+def _without_data(document: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """The document with what it says of its data, but not the data themselves; a file that has the doses is kept."""
 
     def stripped(table: Any) -> Any:
         if not isinstance(table, dict) or not isinstance(table.get("data"), dict):
+            return table
+        if is_nonmem(table["data"], folder):
             return table
         kept = {key: value for key, value in table["data"].items() if key == "increments"}
         return table | {"data": kept}
@@ -107,25 +117,26 @@ def _without_data(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _problem(document: Mapping[str, Any], folder: Path, name: str) -> Problem:
-    _check_keys(document, TABLES, "the file")
+    check_keys(document, TABLES, "the file")
     if "model" not in document:
         raise DataError("there is no [model] table")
-    priors = {canonical_name(key): _prior(key, value) for key, value in _table(document, "parameters").items()}
+    priors = {canonical_name(key): _prior(key, value) for key, value in table_of(document, "parameters").items()}
     model = _model(document, priors)
-    shared_noise = _noises(_table(document, "noise"), model, "[noise]")
-    experiments = tuple(_experiments(document, model, shared_noise, folder))
-    with _inside("[solver]"):
-        table = _table(document, "solver")
-        _check_keys(table, SolverSettings.__dataclass_fields__, "[solver]")
+    shared_noise = _noises(table_of(document, "noise"), model, "[noise]")
+    experiments = tuple(_experiments(document, model, shared_noise, folder, list(priors)))
+    with inside("[solver]"):
+        table = table_of(document, "solver")
+        check_keys(table, SolverSettings.__dataclass_fields__, "[solver]")
         solver = SolverSettings(**table)
-    sampling = _table(document, "sampling")
-    _check_keys(sampling, SAMPLING_KEYS, "[sampling]")
-    return Problem(experiments, priors, solver, sampling, name)
+    sampling = table_of(document, "sampling")
+    check_keys(sampling, SAMPLING_KEYS, "[sampling]")
+    labels = read_labels(document, taken_names(model))
+    return Problem(experiments, priors, solver, sampling, name, labels)
 
 
 def _model(document: Mapping[str, Any], priors: Mapping[str, Prior]) -> Model:
-    table = _table(document, "model")
-    _check_keys(table, ("equations", "outputs", "inputs"), "[model]")
+    table = table_of(document, "model")
+    check_keys(table, ("equations", "outputs", "inputs", *START_KEYS), "[model]")
     equations, outputs, inputs = table.get("equations"), table.get("outputs"), table.get("inputs", [])
     if not isinstance(equations, str):
         raise DataError('[model] needs equations = """ ... """, a block of text')
@@ -138,18 +149,19 @@ def _model(document: Mapping[str, Any], priors: Mapping[str, Prior]) -> Model:
         equations,
         outputs,
         inputs=inputs,
-        constants=_table(document, "constants"),
-        quantities=_table(document, "quantities"),
+        constants=table_of(document, "constants"),
+        quantities=table_of(document, "quantities"),
         parameters=list(priors) or None,
     )
     return replace(model, parameters=free_names(model))  # what else has a prior belongs to the noise, or is a mistake
 
 
 def _prior(name: str, value: Any) -> Prior:
-    with _inside(f"[parameters] {name}"):
+    with inside(f"[parameters] {name}"):
         if not isinstance(value, dict):
             raise DataError(f'expected a table such as {{ prior = "uniform", lower = 0, upper = 1 }}, not {value!r}')
-        family, arguments = _named(value, "prior", "a distribution")
+        table = {key: entry for key, entry in value.items() if key not in LABEL_KEYS}
+        family, arguments = _named(table, "prior", "a distribution")
         return Prior(family, **arguments)
 
 
@@ -166,7 +178,7 @@ def _named(table: Mapping[str, Any], key: str, what: str) -> tuple[str, dict[str
 def _noises(table: Mapping[str, Any], model: Model, where: str) -> dict[str, Noise]:
     found: dict[str, Noise] = {}
     for output, value in table.items():
-        with _inside(f"{where} {output}"):
+        with inside(f"{where} {output}"):
             if output not in model.outputs:
                 raise DataError(f"'{output}' is not an output{did_you_mean(output, model.outputs)}")
             if not isinstance(value, dict):
@@ -178,11 +190,20 @@ def _noises(table: Mapping[str, Any], model: Model, where: str) -> dict[str, Noi
 
 
 def _experiments(
-    document: Mapping[str, Any], model: Model, shared: Mapping[str, Noise], folder: Path
+    document: Mapping[str, Any], model: Model, shared: Mapping[str, Noise], folder: Path, parameters: Sequence[str]
 ) -> Iterator[Experiment]:
     entries = document.get("experiment", [])
     if not entries:
-        yield _experiment({key: _table(document, key) for key in ("data", "inputs")}, model, shared, folder, "", "")
+        parts = {key: table_of(document, key) for key in ("data", "inputs")}
+        if not is_nonmem(parts["data"], folder):
+            yield _experiment(parts, document, {}, model, shared, folder, parameters)
+            return
+        with inside("[data]"):
+            found = subjects(parts["data"], model, folder)
+        for each in found:
+            with inside(f"[data] subject {each.name}"):
+                experiment = _experiment(parts, document, {}, model, shared, folder, parameters, each)
+            yield experiment
         return
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         raise DataError("experiments are written as [[experiment]], with double brackets")
@@ -190,52 +211,76 @@ def _experiments(
         raise DataError("with [[experiment]] tables, each has its own data: write [experiment.data] below it")
     names = [entry.get("name", f"experiment {i}") for i, entry in enumerate(entries, start=1)]
     for i, (name, entry) in enumerate(zip(names, entries, strict=True), start=1):
-        where = f"[[experiment]] number {i}: "
+        where = f"[[experiment]] number {i}"
         if not isinstance(name, str) or names.count(name) > 1:
-            raise DataError(f"{where}every experiment needs a name of its own, given as text, not {name!r}")
-        _check_keys(entry, EXPERIMENT_KEYS, where + "the table")
-        varied = model
-        if "constants" in entry or "initial" in entry:
-            try:
-                varied = model.vary(constants=_table(entry, "constants"), initial=_table(entry, "initial"))
-            except ModelError as error:
-                raise DataError(f"{where}{error.message}") from None
-        noises = dict(shared) | _noises(_table(entry, "noise"), model, f"{where}[noise]")
-        inputs = dict(_table(document, "inputs")) | dict(_table(entry, "inputs"))
-        yield _experiment({"data": _table(entry, "data"), "inputs": inputs}, varied, noises, folder, where, name)
+            raise DataError(f"{where}: every experiment needs a name of its own, given as text, not {name!r}")
+        check_keys(entry, EXPERIMENT_KEYS, f"{where}: the table")
+        with inside(where):
+            varied = model
+            initial = entry.get("initial", {})
+            if "constants" in entry or isinstance(initial, dict):
+                changed = initial if isinstance(initial, dict) else {}
+                varied = model.vary(constants=table_of(entry, "constants"), initial=changed)
+            noises = dict(shared) | _noises(table_of(entry, "noise"), model, "[noise]")
+            inputs = dict(table_of(document, "inputs")) | dict(table_of(entry, "inputs"))
+            parts = {"data": table_of(entry, "data"), "inputs": inputs}
+            subject: Subject | None = None
+            if is_nonmem(parts["data"], folder):
+                with inside("[data]"):
+                    subject = subject_of(parts["data"], varied, folder)
+            experiment = _experiment(parts, document, entry, varied, noises, folder, parameters, subject)
+        yield replace(experiment, name=name)
 
 
 def _experiment(
-    parts: Mapping[str, Any], model: Model, noises: Mapping[str, Noise], folder: Path, where: str, name: str
+    parts: Mapping[str, Any],
+    document: Mapping[str, Any],
+    entry: Mapping[str, Any],
+    model: Model,
+    noises: Mapping[str, Noise],
+    folder: Path,
+    parameters: Sequence[str],
+    subject: Subject | None = None,
 ) -> Experiment:
-    inputs = {key: _input(key, value, where) for key, value in parts["inputs"].items()}
-    with _inside(f"{where}[data]"):
+    inputs = {key: _input(key, value) for key, value in parts["inputs"].items()}
+    if subject is not None:
+        varied = model.vary(constants=subject.constants) if subject.constants else model
+        happens = happened(varied, document, entry, inputs, parameters, doses=subject.doses, changes=subject.changes)
+    else:
+        happens = happened(model, document, entry, inputs, parameters)
+    with inside("[data]"):
         increments = _names(parts["data"], "increments", model.outputs)
         absent = not parts["data"] or set(parts["data"]) == {"increments"}
-        found = () if absent else tuple(_observations(parts["data"], model, noises, folder))
+        columns = None if subject is None else subject.table
+        found = () if absent else tuple(_observations(parts["data"], model, noises, folder, columns))
     # noise without data is kept: it lets data be simulated
     seen = {entry.output for entry in found}
     silent = tuple(Observations(y, [], [], n, increment=y in increments) for y, n in noises.items() if y not in seen)
-    return Experiment(model, found + silent, inputs, name)
+    return Experiment(happens, found + silent, inputs, subject.name if subject else "")
 
 
-def _input(name: str, value: Any, where: str) -> InputSeries:
-    with _inside(f"{where}[inputs] {name}"):
+def _input(name: str, value: Any) -> InputSeries:
+    with inside(f"[inputs] {name}"):
         if isinstance(value, (int, float)) and not isinstance(value, bool):
             return InputSeries([0.0], [value])  # type: ignore[arg-type]
         if not isinstance(value, dict):
             raise DataError("expected a number or a table { time = [...], value = [...] }")
-        _check_keys(value, ("time", "value", "interpolation"), "it")
+        check_keys(value, ("time", "value", "interpolation"), "it")
         if "time" not in value or "value" not in value:
             raise DataError("needs both time = [...] and value = [...]")
         return InputSeries(value["time"], value["value"], value.get("interpolation", "linear"))
 
 
 def _observations(
-    table: Mapping[str, Any], model: Model, noises: Mapping[str, Noise], folder: Path
+    table: Mapping[str, Any],
+    model: Model,
+    noises: Mapping[str, Noise],
+    folder: Path,
+    columns: Table | None = None,
 ) -> Iterator[Observations]:
     increments = _names(table, "increments", model.outputs)
-    columns = _data_file(table, model, folder) if "file" in table else _inline(table, model)
+    if columns is None:
+        columns = _data_file(table, model, folder) if "file" in table else _inline(table, model)
     found = [output for output in model.outputs if output in columns.values]
     if not found:
         raise DataError(f"no output has a column ({', '.join(model.outputs)})")
@@ -250,7 +295,7 @@ def _observations(
 
 
 def _data_file(table: Mapping[str, Any], model: Model, folder: Path) -> Table:
-    _check_keys(table, DATA_KEYS, "it")
+    check_keys(table, DATA_KEYS, "it")
     file = table["file"]
     if not isinstance(file, str):
         raise DataError(f"file must be the name of a CSV file, not {file!r}")
@@ -265,7 +310,7 @@ def _data_file(table: Mapping[str, Any], model: Model, folder: Path) -> Table:
 
 
 def _inline(table: Mapping[str, Any], model: Model) -> Table:
-    _check_keys(table, ("time", "increments", *model.outputs), "it", also=("file",))
+    check_keys(table, ("time", "increments", *model.outputs), "it", also=("file",))
     if "time" not in table:
         raise DataError('needs file = "...", or time = [...] and a list of values for each output')
     values = {output: table[output] for output in model.outputs if output in table}
@@ -286,13 +331,6 @@ def _inline(table: Mapping[str, Any], model: Model) -> Table:
 # --- checks ---
 
 
-def _table(document: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    value = document.get(key, {})
-    if not isinstance(value, dict):
-        raise DataError(f"[{key}] must be a table, not {value!r}")
-    return value
-
-
 def _names(table: Mapping[str, Any], key: str, allowed: Iterable[str] | None) -> tuple[str, ...]:
     value = table.get(key, [])
     if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
@@ -301,20 +339,3 @@ def _names(table: Mapping[str, Any], key: str, allowed: Iterable[str] | None) ->
         if allowed is not None and name not in allowed:
             raise DataError(f"{key}: '{name}' is not an output{did_you_mean(name, allowed)}")
     return tuple(value)
-
-
-def _check_keys(table: Mapping[str, Any], known: Iterable[str], where: str, also: Iterable[str] = ()) -> None:
-    known = list(known)
-    for key in table:
-        if key not in known:
-            hint = did_you_mean(key, [*known, *also]) or f" (known: {', '.join(known)})"
-            raise DataError(f"{where} has an unknown key '{key}'{hint}")
-
-
-@contextmanager
-def _inside(where: str) -> Iterator[None]:
-    """Prefix errors with the table they came from."""
-    try:
-        yield
-    except EquifinalError as error:
-        raise DataError(f"{where}: {error}") from None

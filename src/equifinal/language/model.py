@@ -37,6 +37,7 @@ from equifinal.language.expression import (
     walk,
 )
 from equifinal.language.functions import call_on_arrays
+from equifinal.language.happening import happening_lines
 from equifinal.language.parser import parse_expression
 
 MAX_CANCELLED = 300  # nodes of an expression whose common factors are looked for
@@ -322,7 +323,8 @@ class Model:
                 [f"{k} = {to_text(v, decimals=True)}" for k, v in {**self.quantities, **self.trajectories}.items()],
             ),
         ]
-        return "\n".join(f"{title}: {', '.join(items)}" for title, items in rows if items)
+        lines = [f"{title}: {', '.join(items)}" for title, items in rows if items]
+        return "\n".join([*lines, *happening_lines(self)])
 
 
 # --- parts of models given as text ---

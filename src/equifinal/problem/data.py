@@ -87,8 +87,8 @@ class Observations:
             raise DataError(f"output '{output}' has {t.size} times but {y.size} values")
         if not np.isfinite(t).all():
             raise DataError(f"output '{output}': every time must be a finite number")
-        if (t < 0).any():
-            raise DataError(f"output '{output}' is observed at time {t.min():g}; the model starts at time 0")
+        if increment and (t < 0).any():
+            raise DataError(f"output '{output}' is an increment, which counts from time 0; found time {t.min():g}")
         if np.isinf(y).any():
             raise DataError(f"output '{output}' has an infinite value at time {t[np.isinf(y)][0]:g}")
         if increment and not np.isnan(y[t == 0]).all():
@@ -155,6 +155,11 @@ class Experiment:
                     f"{self._where}output '{entry.output}' has two sets of observations; merge them into one"
                 )
             seen.add(entry.output)
+            if entry.times.size and entry.times[0] < 0 and self.model.onset is None:
+                raise DataError(
+                    f"{self._where}output '{entry.output}' is observed at time {entry.times[0]:g}; the model starts at "
+                    "time 0, unless an onset is given (start)"
+                )
         for name in self.inputs:
             if name not in self.model.inputs:
                 raise DataError(

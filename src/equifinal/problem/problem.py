@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from equifinal.errors import DataError, did_you_mean
-from equifinal.language.expression import Expression, Number, names, substitute, to_text
+from equifinal.language.expression import TIME, Expression, Number, names, substitute, to_text
 from equifinal.language.model import Model
 from equifinal.problem.data import Experiment, unknowns
+from equifinal.problem.labels import Label, check_labels, known_names
 from equifinal.problem.prior import Prior
 
 AXES = ("chain", "draw")
@@ -42,7 +43,8 @@ class SolverSettings:
 class Problem:
     """Experiments that share parameters, a prior for each parameter, and settings.
 
-    ``priors`` may be empty for an identifiability analysis; `require_complete` says what a fit would miss.
+    ``priors`` may be empty for an identifiability analysis; `require_complete` says what a fit would miss. ``labels``
+    say how names are written for readers; that of time goes by ``t``.
     """
 
     experiments: tuple[Experiment, ...]
@@ -50,6 +52,7 @@ class Problem:
     solver: SolverSettings = SolverSettings()
     sampling: Mapping[str, object] = field(default_factory=dict)
     name: str = "problem"
+    labels: Mapping[str, Label] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not self.experiments:
@@ -77,6 +80,7 @@ class Problem:
             for name in experiment.model.outputs:
                 if name in STATISTICS:
                     raise DataError(f"'{name}' cannot be an output: results use the name for statistics of the sampler")
+        check_labels(self.labels, known_names(self.experiments) | {*known})
 
     def __str__(self) -> str:
         return f"{self.name}\n\n{self.model}"
@@ -106,6 +110,12 @@ class Problem:
                     if used not in known:
                         raise DataError(f"quantity '{name}' needs '{used}', which no experiment has as a parameter")
         return found
+
+    def title(self, name: str, *, unit: bool = True) -> str:
+        """How a name, or ``t`` for time, is written for readers: its label, with its unit in brackets."""
+        label = self.labels.get(name, Label())
+        text = label.label or ("time" if name == TIME else name)
+        return f"{text} ({label.unit})" if unit and label.unit else text
 
     def require_complete(self) -> None:
         """Raise a `DataError` naming everything that a fit still needs."""
@@ -141,6 +151,7 @@ class Problem:
             add([(name, to_text(expression, decimals=True)) for name, expression in model.quantities.items()])
             if model.trajectories:
                 add([(name, to_text(expression, decimals=True)) for name, expression in model.trajectories.items()])
+            add(*_happening(model))
             for entry in experiment.observations:
                 add(entry.output, entry.times.tolist(), entry.values.tolist(), entry.previous.tolist())
                 add(entry.noise.family, sorted(entry.noise.arguments.items()))
@@ -150,6 +161,19 @@ class Problem:
             add(name, prior.family, sorted(prior.arguments.items()), prior.lower, prior.upper, prior.coordinate)
         add(self.solver)
         return digest.hexdigest()[:16]
+
+
+def _happening(model: Model) -> Iterator[object]:
+    """What happens to a model, as text; nothing where nothing does."""
+    if model.levels:
+        yield [(name, to_text(value, decimals=True)) for name, value in model.levels.items()]
+    for event in model.events:
+        sets = [(name, to_text(value, decimals=True)) for name, value in event.sets.items()]
+        yield (to_text(event.time, decimals=True), sets, event.first)
+    if model.onset is not None:
+        yield "onset", to_text(model.onset, decimals=True)
+    if model.before is not None:
+        yield "before", model.before.to_text(), dict(model.before.constants)
 
 
 def _named(experiments: Sequence[Experiment]) -> tuple[Experiment, ...]:

@@ -6,6 +6,7 @@ from typing import Any
 
 from equifinal.errors import DataError
 from equifinal.language.expression import number_text, to_text
+from equifinal.language.happening import happening_lines
 from equifinal.problem.data import Experiment
 from equifinal.problem.problem import Problem
 
@@ -55,6 +56,8 @@ def _experiment_words(experiment: Experiment) -> list[str]:
     if experiment.name and experiment.model.constants:
         constants = ", ".join(f"{k} = {number_text(v)}" for k, v in experiment.model.constants.items())
         lines.append(f"  constants: {constants}")
+    if experiment.name:
+        lines += [f"  {line}" for line in happening_lines(experiment.model)]
     for name, series in experiment.inputs.items():
         lines.append(f"  input {name}: {series.times.size} values, {series.interpolation}")
     for fact in _experiment_facts(experiment)["observations"]:
@@ -69,6 +72,7 @@ def _experiment_facts(experiment: Experiment) -> dict[str, Any]:
         "name": experiment.name,
         "initial": {x: to_text(e, decimals=True) for x, e in experiment.model.initial.items()},
         "constants": {name: number_text(value) for name, value in experiment.model.constants.items()},
+        "happening": happening_lines(experiment.model),
         "observations": [
             {
                 "output": entry.output,
