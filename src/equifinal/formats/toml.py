@@ -131,7 +131,9 @@ def _problem(document: Mapping[str, Any], folder: Path, name: str) -> Problem:
     sampling = table_of(document, "sampling")
     check_keys(sampling, SAMPLING_KEYS, "[sampling]")
     labels = read_labels(document, taken_names(model))
-    return Problem(experiments, priors, solver, sampling, name, labels)
+    given = table_of(document, "parameters").items()
+    nominal = {canonical_name(key): value["nominal"] for key, value in given if "nominal" in value}
+    return Problem(experiments, priors, solver, sampling, name, labels, nominal)
 
 
 def _model(document: Mapping[str, Any], priors: Mapping[str, Prior]) -> Model:
@@ -160,7 +162,7 @@ def _prior(name: str, value: Any) -> Prior:
     with inside(f"[parameters] {name}"):
         if not isinstance(value, dict):
             raise DataError(f'expected a table such as {{ prior = "uniform", lower = 0, upper = 1 }}, not {value!r}')
-        table = {key: entry for key, entry in value.items() if key not in LABEL_KEYS}
+        table = {key: entry for key, entry in value.items() if key not in (*LABEL_KEYS, "nominal")}
         family, arguments = _named(table, "prior", "a distribution")
         return Prior(family, **arguments)
 

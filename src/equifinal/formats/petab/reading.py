@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +17,49 @@ from equifinal.formats.petab.courses import (
     read_conditions_2,
     read_experiments,
 )
-from equifinal.formats.petab.observables import Measurement, read_measurements, read_observables
+from equifinal.formats.petab.observables import Measurement, Observable, read_measurements, read_observables
 from equifinal.formats.petab.parameters import Parameter, read_parameters
 from equifinal.formats.petab.tables import Row, file_in, read_tables, read_yaml
+from equifinal.formats.sbml.alone import UNITS
 from equifinal.formats.sbml.importing import read_network
+from equifinal.language.expression import names
+from equifinal.problem.data import Experiment, unknowns
+from equifinal.problem.problem import Problem
 
 PARAMETERS = ("parameterId", "estimate")
 MEASUREMENTS = ("observableId", "measurement", "time")
 OBSERVABLES = ("observableId", "observableFormula", "noiseFormula")
+
+
+def problem_of(path: Path) -> Problem:
+    """The problem that a PEtab file describes."""
+    read = Read(path)
+    experiments = tuple(found.experiment for found in read.assembled)
+    if not experiments:
+        raise DataError(f"{path.name}: there are no measurements")
+    used = set(unknowns(experiments))
+    estimated = {read.named[name]: p for name, p in read.parameters.items() if p.prior is not None}
+    unused = [name for name in estimated if name not in used]
+    notes = [UNITS, *(f"parameter '{name}' has no effect on the data and is left out" for name in unused)]
+    return Problem(
+        _with_own_names(experiments),
+        {name: p.prior for name, p in estimated.items() if p.prior is not None and name in used},
+        name=path.stem,
+        labels={},
+        nominal={name: p.nominal for name, p in estimated.items() if p.nominal is not None and name in used},
+        notes=tuple(notes),
+    )
+
+
+def _with_own_names(experiments: tuple[Experiment, ...]) -> tuple[Experiment, ...]:
+    """Experiments of different models may have the same name."""
+    given = [experiment.name for experiment in experiments]
+    return tuple(
+        replace(experiment, name=f"{experiment.name} ({given[:i].count(experiment.name) + 1})")
+        if experiment.name and given.count(experiment.name) > 1
+        else experiment
+        for i, experiment in enumerate(experiments)
+    )
 
 
 class Read:
@@ -35,6 +71,7 @@ class Read:
         self.version = self._version()
         self.parameters: Mapping[str, Parameter] = {}
         self.assembled: list[Assembled] = []
+        self.named: dict[str, str] = {}  # parameters by identifier
         if self.version == 1:
             self._read_1()
         else:
@@ -63,8 +100,8 @@ class Read:
     # --- version 1 ---
 
     def _read_1(self) -> None:
-        names = self._required(self.document, "parameter_file")
-        rows = self._tables(names, "parameter_file", (*PARAMETERS, "parameterScale"))
+        files = self._required(self.document, "parameter_file")
+        rows = self._tables(files, "parameter_file", (*PARAMETERS, "parameterScale"))
         self.parameters = read_parameters(rows, version=1)
         problems = self._required(self.document, "problems")
         if not isinstance(problems, list) or not all(isinstance(problem, dict) for problem in problems):
@@ -94,7 +131,12 @@ class Read:
         self._assemble(part, measurements, lambda key, row: course_1(key, conditions, row))
 
     def _part(self, model: Any, what: str, aliases: Mapping[str, str]) -> Part:
-        return Part(read_network(file_in(self.folder, model, what, self.path.name)), self.parameters, aliases)
+        part = Part(read_network(file_in(self.folder, model, what, self.path.name)), self.parameters, aliases)
+        for identifier in self.parameters:
+            name = part.renamed(identifier)
+            if self.named.setdefault(identifier, name) != name:
+                raise DataError(f"{self.path.name}: '{identifier}' means different things in different models")
+        return part
 
     def _assemble(
         self, part: Part, measurements: Sequence[Measurement], course: Callable[[tuple[str, ...], Row], Course]
@@ -157,7 +199,5 @@ def _key_1(row: Row) -> tuple[str, ...]:
     return row.text("preequilibrationConditionId"), row.required("simulationConditionId")
 
 
-def _names_in(observable: Any) -> set[str]:
-    from equifinal.language.expression import names
-
+def _names_in(observable: Observable) -> set[str]:
     return {*names(observable.formula), *names(observable.noise)}

@@ -77,7 +77,7 @@ def model_of(
     outputs: Mapping[str, Expression],
     formulas: Mapping[str, Expression] | None = None,
 ) -> Made:
-    """The model, with `outputs` as further definitions, and `formulas` in terms of it.
+    """The model, with `outputs` as further definitions (unless each is itself), and `formulas` in terms of it.
 
     Raises
     ------
@@ -109,7 +109,9 @@ class _Modelling:
         formulas: Mapping[str, Expression],
         long_ago: bool | None = None,
     ):
-        self.network, self.experiment, self.outputs, self.formulas = network, experiment, outputs, formulas
+        self.network, self.experiment, self.formulas = network, experiment, formulas
+        self.seen = tuple(outputs)
+        self.outputs = {name: formula for name, formula in outputs.items() if formula != Name(name)}
         self.long_ago = long_ago
         given = dict(experiment.values)
         self.numbers = {n: v for n, v in network.values.items() if n not in experiment.unknown and n not in given}
@@ -199,7 +201,7 @@ class _Modelling:
             equations=equations,
             initial=initial,
             definitions=definitions,
-            outputs=tuple(self.outputs),
+            outputs=self.seen,
             levels={**levels, **extra},
             events=events,
             onset=experiment.onset,
@@ -286,8 +288,3 @@ def _without_unused(model: Model, also: Iterable[Expression]) -> Model:
         definitions={n: e for n, e in model.definitions.items() if n in used},
         constants={n: v for n, v in model.constants.items() if n in used},
     )
-
-
-def observables(network: Network) -> Iterable[str]:
-    """The species that change, by name."""
-    return [name for name, kind in network.species.items() if kind.state is not None or name in network.definitions]
