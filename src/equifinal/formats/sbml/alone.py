@@ -19,7 +19,8 @@ from equifinal.problem.problem import Problem
 def problem_of(path: Path) -> Problem:
     """The problem: one experiment, without data or priors."""
     network = read_network(path)
-    unknown = [name for name in network.parameters if name not in _deciding(network)]
+    jumping = {name for happening in network.happenings for name in happening.sets}
+    unknown = [name for name in network.parameters if name not in _deciding(network) | jumping]
     model = model_of(network, Experiment(unknown=unknown), _observed(network)).model
     nominal = {name: float(network.values[name]) for name in model.parameters if name in network.values}
     return Problem(

@@ -152,7 +152,8 @@ class MathReader:
         function = kind.removeprefix("AST_FUNCTION_").lower()
         if function in FUNCTIONS_OF_ONE and len(parts) == 1:
             return FUNCTIONS_OF_ONE[function](parts[0])
-        raise ModelError(f"{where}: '{tree.getName() or function}' is not supported", word=function)
+        shown = function if kind.startswith("AST_FUNCTION_") else tree.getName() or kind.removeprefix("AST_").lower()
+        raise ModelError(f"{where}: '{shown}' is not supported", word=shown)
 
     def _name(self, tree: Any, where: str, renamed: Mapping[str, str]) -> str:
         identifier = tree.getName()

@@ -127,6 +127,9 @@ class _Modelling:
         jumping = {n for h in network.happenings for n in h.sets} | {n for _, sets in experiment.changes for n in sets}
         self.jumping = {n for n in jumping if n in self.numbers or n in named or n in experiment.unknown}
         self.known = {n: v for n, v in self.numbers.items() if n not in self.jumping}
+        for name in self.jumping:
+            if name in experiment.unknown:
+                raise ModelError(f"'{_label(network, name)}' is unknown and changes with time, which is not supported")
 
     # --- formulas ---
 
