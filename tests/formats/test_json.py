@@ -43,6 +43,8 @@ rtol = 1e-7
         loads(AWKWARD, name="awkward"),
         loads(DECAY.replace("[data]", "[other]").split("[other]")[0] + EXPERIMENTS, name="several"),
         loads(FORCED, name="forced"),
+        loads(FORCED.replace("scale = 0.2,", "scale = 'x_0/7 + 0.1*m', below = 2,"), name="expression and limit"),
+        loads(FORCED.replace("scale = 0.2", "scale = [1, 2, 3, 4]").replace("2.5", "'<3'"), name="rows and limits"),
     ],
     ids=lambda p: p.name,
 )

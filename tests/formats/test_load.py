@@ -9,16 +9,19 @@ import pytest
 import equifinal
 from equifinal.errors import DataError
 from equifinal.examples import EXAMPLES, example_path
-from equifinal.formats import json, toml
+from equifinal.formats import json, petab, sbml, toml
 from equifinal.formats.json import problem_to_json
 from equifinal.formats.load import FORMATS, Format, load
 from equifinal.problem.problem import Problem
+from tests.support.petab import FILES_1, write
 from tests.support.problems import DECAY
 
 # for each format, how a problem is written, and under what name
 WRITTEN = {
     toml: lambda folder: _write(folder / "decay.toml", DECAY),
     json: lambda folder: _write(folder / "decay.json", problem_to_json(toml.loads(DECAY, name="decay"))),
+    petab: lambda folder: write(folder, FILES_1),
+    sbml: lambda folder: _write(folder / "model.xml", FILES_1["model.xml"]),
 }
 every_format = pytest.mark.parametrize("known", FORMATS, ids=lambda known: known.KIND)
 

@@ -146,9 +146,20 @@ ERRORS = [
     (MODEL + REST.replace("y =", "z ="), "'z' is not an output"),
     (MODEL + REST.replace('prior = "uniform"', 'priro = "uniform"'), "'priro' is not known; did you mean 'prior'"),
     (MODEL + REST.replace("family =", "famly ="), "'famly' is not known; did you mean 'family'"),
-    (MODEL + REST.replace("sd = 0.1", "sd = '2*a'"), "positive number or the name"),
+    (MODEL + REST.replace("sd = 0.1", "sd = '2*foo + x'"), r"y: sd = '2\*foo \+ x', column 3: unknown name 'foo'"),
+    (MODEL + REST.replace("sd = 0.1", "sd = '2*(x'"), r"\[noise\] y: normal noise: 'sd', column 5"),
+    (MODEL + REST.replace("sd = 0.1", "sd = { colunm = 'se' }"), r"expected { column = \"...\" }"),
     (MODEL + REST.replace("sd = 0.1", "sd = -0.1"), "positive number"),
-    (MODEL + REST.replace("sd = 0.1", "sd = 'x'"), "something other than a parameter"),
+    (MODEL + REST.replace("sd = 0.1", "sd = 'm*kk'"), "unknown name 'kk'; did you mean 'k'"),
+    (
+        MODEL.replace("a*x", "m*x") + REST.replace("a =", "m =").replace("sd = 0.1", "sd = 'k*m'"),
+        "call the output by its name, 'y'",
+    ),
+    (MODEL + REST.replace("sd = 0.1", "sd = 'm + 1'") + DATA + 'increments = ["y"]\n', "as 'relative'"),
+    (MODEL + REST.replace("sd = 0.1", "sd = { column = 'se' }") + DATA, "no column 'se', from which the noise of 'y'"),
+    (MODEL + REST.replace("sd = 0.1", "sd = 1, below = 'low'") + DATA, "'below' must be a number"),
+    (MODEL + REST + DATA.replace('""', '"<abc"'), "y, entry 2: '<abc' is not a limit such as '<50'"),
+    (MODEL + REST.replace("sd = 0.1", "sd = [1, 2]") + DATA, "'sd' of its noise has 2 numbers for 3 rows"),
     (MODEL + REST.replace("[noise]", "[noises]") + DATA, "did you mean 'noise'"),
     (MODEL + REST + DATA.replace("3]", "3, 4]"), "4 times but 3 values"),
     (MODEL + REST + DATA.replace("0.1]", "'q']"), "entry 3: expected a number"),
@@ -245,3 +256,58 @@ def test_irregular_and_replicated_times_make_one_grid() -> None:
     experiment = loads(text).experiments[0]
     np.testing.assert_array_equal(experiment.grid(), [0, 1, 2.5])
     assert experiment.size == 4
+
+
+# --- noise by row, by expression, with limits ---
+
+
+def test_numbers_from_columns_of_the_file(tmp_path: Path) -> None:
+    (tmp_path / "d.csv").write_text("time,y,se,loq\n3,0.1,0.3,\n1,<0.5,0.1,0.2\n2,,,\n4,0.05,0.4,0.2\n5,>9,0.5,0.2\n")
+    noise = "sd = { column = 'se' }, below = { column = 'loq' }"
+    text = MODEL + REST.replace("sd = 0.1", noise) + "[data]\nfile = 'd.csv'\n"
+    (entry,) = loads(text, folder=tmp_path).experiments[0].observations
+    assert entry.times.tolist() == [1, 3, 4, 5]
+    assert entry.values.tolist() == [0.5, 0.1, 0.2, 9]
+    assert entry.censored.tolist() == [-1, 0, -1, 1]
+    assert entry.noise.arguments == {"sd": (0.1, 0.3, 0.4, 0.5)}
+    with pytest.raises(DataError, match="no column 'sem', from which the noise of 'y' takes 'sd'"):
+        loads(text.replace("'se'", "'sem'").replace("[data]", "[data]\nignore = ['se']"), folder=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("cell", "words"),
+    [("<abc", "line 2, column 'y': '<abc' is not a limit"), ("<", "'<' is not a limit"), ("<1_0", "not a limit")],
+)
+def test_cells_that_are_no_limits(tmp_path: Path, cell: str, words: str) -> None:
+    (tmp_path / "d.csv").write_text(f"time,y\n1,{cell}\n")
+    with pytest.raises(DataError, match=words):
+        loads(MODEL + REST + "[data]\nfile = 'd.csv'\n", folder=tmp_path)
+
+
+def test_columns_of_inline_data() -> None:
+    noise = "sd = { column = 'se' }"
+    text = MODEL + REST.replace("sd = 0.1", noise) + DATA + "se = [0.1, '', 0.3]\n"
+    (entry,) = loads(text).experiments[0].observations
+    assert entry.noise.arguments == {"sd": (0.1, 0.3)}
+    (silent,) = loads(text, data=False).experiments[0].observations
+    assert silent.noise.arguments == {"sd": ()}
+
+
+def test_what_expressions_say_of_an_experiment() -> None:
+    """Parameters enter as themselves; a state that is no output is seen through the noise."""
+    with_state = (
+        MODEL.replace("outputs", "# outputs").replace("y = a*x", "y = a*x\nz' = x - z\nz(0) = 0") + 'outputs = ["y"]\n'
+    )
+    rest = REST.replace("[noise]", "b = { prior = 'halfnormal', sd = 1 }\n[noise]")
+    (seen,) = loads(with_state + rest.replace("sd = 0.1", "sd = 'b + 0.1*m'") + DATA).experiments
+    assert seen.noise_parameters == ("b",)
+    assert seen.analysed is seen.model
+    assert seen.solved.outputs == ("y", "b + 0.1*y")
+    (hidden,) = loads(with_state + rest.replace("sd = 0.1", "sd = 'b*z'") + DATA).experiments
+    assert hidden.analysed.outputs == ("y", "b*z")
+    assert hidden.analysed.parameters == ("k", "a", "b")
+    (state,) = loads(with_state + REST.replace("sd = 0.1", "sd = 'z'") + DATA).experiments
+    assert state.noise_parameters == ()
+    assert state.analysed.outputs == ("y", "z")
+    (start,) = loads(with_state + REST.replace("sd = 0.1", "sd = 'x(0)'") + DATA).experiments
+    assert start.analysed.outputs == ("y", "x(0)")

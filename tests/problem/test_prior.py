@@ -13,6 +13,27 @@ from scipy import integrate, stats
 from equifinal.errors import DataError
 from equifinal.problem.prior import FAMILIES, Prior, from_theta, log_prior, prior_table, to_theta
 
+
+class Truncated:
+    """A distribution of SciPy's between bounds, from whichever tail keeps it precise."""
+
+    def __init__(self, whole, lower: float, upper: float):
+        self.whole, self.lower, self.upper = whole, lower, upper
+        self.from_above = whole.cdf(lower) > 0.5
+        self.ends = (whole.sf if self.from_above else whole.cdf)(np.array([lower, upper]))
+
+    def ppf(self, q):
+        tail = self.ends[0] + q * (self.ends[1] - self.ends[0])
+        return self.whole.isf(tail) if self.from_above else self.whole.ppf(tail)
+
+    def cdf(self, x):
+        measure = self.whole.sf if self.from_above else self.whole.cdf
+        return (measure(np.clip(x, self.lower, self.upper)) - self.ends[0]) / (self.ends[1] - self.ends[0])
+
+    def logpdf(self, x):
+        return self.whole.logpdf(x) - math.log(abs(self.ends[1] - self.ends[0]))
+
+
 # each prior beside SciPy's own distribution, truncated where bounds are given
 CASES = [
     (Prior("uniform", lower=1e-5, upper=1e-3), stats.uniform(1e-5, 1e-3 - 1e-5)),
@@ -28,6 +49,18 @@ CASES = [
     (Prior("gamma", shape=2.5, rate=3), stats.gamma(2.5, scale=1 / 3)),
     (Prior("gamma", shape=0.4, rate=3), stats.gamma(0.4, scale=1 / 3)),
     (Prior("exponential", rate=5), stats.expon(0, 0.2)),
+    (Prior("chi-squared", df=3), stats.chi2(3)),
+    (Prior("rayleigh", scale=2.5), stats.rayleigh(0, 2.5)),
+    (Prior("rayleigh", scale=2.5, upper=1), Truncated(stats.rayleigh(0, 2.5), 0, 1)),
+    (Prior("rayleigh", scale=1, lower=9), Truncated(stats.rayleigh(), 9, np.inf)),
+    (Prior("laplace", location=-1, scale=2), stats.laplace(-1, 2)),
+    (Prior("laplace", location=-1, scale=2, lower=-3, upper=4), Truncated(stats.laplace(-1, 2), -3, 4)),
+    (Prior("laplace", location=0, scale=1, lower=30), Truncated(stats.laplace(), 30, np.inf)),
+    (Prior("loglaplace", location=0.5, scale=0.4), stats.loglaplace(1 / 0.4, scale=math.exp(0.5))),
+    (
+        Prior("loglaplace", location=0.5, scale=0.4, lower=1, upper=3),
+        Truncated(stats.loglaplace(1 / 0.4, scale=math.exp(0.5)), 1, 3),
+    ),
     (Prior("beta", a=2, b=0.7), stats.beta(2, 0.7)),
     (Prior("student-t", df=3, location=-1, scale=2), stats.t(3, -1, 2)),
     (Prior("cauchy", location=1, scale=0.5), stats.cauchy(1, 0.5)),

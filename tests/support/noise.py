@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from equifinal.problem.noise_families import FAMILIES
 
 
 def arguments(family: str, **given: float) -> tuple[float, float, float]:
     """As the compiled functions take them, without the checks of `Noise`."""
-    values = [given.get(rule.name, rule.default or 0.0) for rule in FAMILIES[family].arguments]
+    values = [rule.unit * given.get(rule.name, rule.default or 0.0) for rule in FAMILIES[family].arguments]
     return tuple([*values, 0.0, 0.0, 0.0][:3])  # type: ignore[return-value]
 
 
-def log_density(family: str, y: float, m: float, **given: float) -> float:
-    record = FAMILIES[family]
-    return record.log_density(y, record.of_data(y), m, record.of_output(m), arguments(family, **given))
+def log_density(family: str, y: float, m: float, side: int = 0, **given: float) -> float:
+    record, a = FAMILIES[family], arguments(family, **given)
+    if side:
+        return record.log_beyond(y, record.of_data(y), side, m, record.of_output(m), a)
+    return record.log_density(y, record.of_data(y), m, record.of_output(m), a)
 
 
 def bound(family: str, y: float, **given: float) -> float:
@@ -21,5 +25,22 @@ def bound(family: str, y: float, **given: float) -> float:
     return record.bound(y, record.of_data(y), arguments(family, **given))
 
 
+def expansion(family: str, y: float, m: float, side: int = 0, **given: float) -> tuple[np.ndarray, np.ndarray]:
+    """Slopes by m and the arguments in the family's order, and their information; zeros where it is not defined."""
+    record, width = FAMILIES[family], 1 + len(FAMILIES[family].arguments)
+    score, information = np.full(4, np.nan), np.full((4, 4), np.nan)
+    log_y, log_m, a = record.of_data(y), record.of_output(m), arguments(family, **given)
+    if not record.expansion(y, log_y, side, m, log_m, a, 4, score, information):
+        return np.zeros(width), np.zeros((width, width))
+    units = np.array([1.0, *(rule.unit for rule in record.arguments)])
+    return units * score[:width], units[:, None] * units * information[:width, :width]
+
+
 def slope_and_information(family: str, y: float, m: float, **given: float) -> tuple[float, float]:
-    return FAMILIES[family].slope_and_information(y, m, arguments(family, **given))
+    """By m alone, as where all arguments are numbers."""
+    record = FAMILIES[family]
+    score, information = np.full(1, np.nan), np.full((1, 1), np.nan)
+    log_y, log_m, a = record.of_data(y), record.of_output(m), arguments(family, **given)
+    if not record.expansion(y, log_y, 0, m, log_m, a, 1, score, information):
+        return 0.0, 0.0
+    return float(score[0]), float(information[0, 0])

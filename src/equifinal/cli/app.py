@@ -141,7 +141,7 @@ def analyse(
     from equifinal.identifiability.quantity_advice import advise_on
 
     loaded = load_problem(problem)
-    models = [e.model for e in loaded.experiments]
+    models = [e.analysed for e in loaded.experiments]
     analysis = analyse_models(models, time_limit=time_limit, effort=effort, seed=seed)
     if quantity:
         advice = advise_on(models, quantity, time_limit=time_limit, effort=effort, seed=seed)

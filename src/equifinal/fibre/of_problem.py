@@ -40,7 +40,7 @@ def fibre_of(
     limit no clock is looked at, and the fibre is the same on every machine.
     """
     require_priors(problem)
-    models = [e.model for e in problem.experiments]
+    models = [e.model if outputs_only else e.analysed for e in problem.experiments]
     priors = {name: problem.priors[name] for name in problem.parameters}
     known = {name for model in models for name in model.parameters}
     noise = {name for e in problem.experiments for name in e.noise_parameters}

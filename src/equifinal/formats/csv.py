@@ -1,4 +1,7 @@
-"""Data files: CSV with a header, a column of times and a column for each output; empty cells are missing."""
+"""Data files: CSV with a header, a column of times and a column for each output.
+
+Empty cells are missing; ``<50`` and ``>1000`` are values of which no more is known than that.
+"""
 
 from __future__ import annotations
 
@@ -10,28 +13,36 @@ from typing import NamedTuple
 
 from equifinal.errors import DataError, did_you_mean
 from equifinal.files import read_text
+from equifinal.problem.data import reading
 
 MISSING = ("", "na", "nan", "n/a", "null", "none", ".")
 
 
 class Table(NamedTuple):
+    """Times, values of each output (limits as text), and further columns of numbers by their names."""
+
     times: Sequence[float]
-    values: Mapping[str, Sequence[float]]
+    values: Mapping[str, Sequence[float | str]]
+    numbers: Mapping[str, Sequence[float]]
 
 
-def read_csv(path: Path, columns: Mapping[str, str], *, ignore: Sequence[str] = ()) -> Table:
-    """Read the time column and those output columns that are there.
+def read_csv(
+    path: Path, columns: Mapping[str, str], *, numbers: Sequence[str] = (), ignore: Sequence[str] = ()
+) -> Table:
+    """Read the time column, and those columns of outputs and numbers that are there.
 
     Parameters
     ----------
     columns
         For ``time`` and each output, the name of its column.
+    numbers
+        Further columns, of numbers.
     ignore
         Columns that are known not to be data; any other unknown column is an error, since it may be a misspelt output.
     """
     header, rows = read_rows(path, f"time,{_example(columns)}")
     for name in header:
-        if name not in columns.values() and name not in ignore:
+        if name not in columns.values() and name not in ignore and name not in numbers:
             hint = did_you_mean(name, columns.values())
             raise DataError(
                 f"{path.name}: column '{name}' is not an output{hint}; to skip it, add ignore = [\"{name}\"]"
@@ -40,12 +51,16 @@ def read_csv(path: Path, columns: Mapping[str, str], *, ignore: Sequence[str] = 
         raise DataError(
             f"{path.name} has no column '{columns['time']}' for the times (its columns: {', '.join(header)})"
         )
-    table: dict[str, list[float]] = {key: [] for key, name in columns.items() if name in header}
+    table: dict[str, list[float | str]] = {key: [] for key, name in columns.items() if name in header}
+    further: dict[str, list[float]] = {name: [] for name in numbers if name in header}
     for n, cells in rows:
-        for key in table:
-            table[key].append(_cell(cells[columns[key]], f"{path.name}, line {n}, column '{columns[key]}'", key))
-    times = table.pop("time")
-    return Table(times, table)
+        for key, name in columns.items():
+            if key in table:
+                table[key].append(_cell(cells[name], f"{path.name}, line {n}, column '{name}'", key))
+        for name, column in further.items():
+            column.append(_number(cells[name], f"{path.name}, line {n}, column '{name}'"))
+    times = [float(t) for t in table.pop("time")]
+    return Table(times, table, further)
 
 
 def read_rows(path: Path, example: str) -> tuple[list[str], list[tuple[int, dict[str, str]]]]:
@@ -76,11 +91,23 @@ def _example(columns: Mapping[str, str]) -> str:
     return next((name for key, name in columns.items() if key != "time"), "value")
 
 
-def _cell(cell: str, where: str, key: str) -> float:
+def _cell(cell: str, where: str, key: str) -> float | str:
+    """A number, or a limit as text."""
+    if key != "time" and cell.strip()[:1] in ("<", ">"):
+        try:
+            reading(cell)
+        except ValueError:
+            raise DataError(f"{where}: '{cell.strip()}' is not a limit such as <50") from None
+        return cell
+    value = _number(cell, where)
+    if key == "time" and math.isnan(value):
+        raise DataError(f"{where}: a time is missing")
+    return value
+
+
+def _number(cell: str, where: str) -> float:
     text = cell.strip()
     if text.lower() in MISSING:
-        if key == "time":
-            raise DataError(f"{where}: a time is missing")
         return math.nan
     try:
         value = float(text) if "_" not in text else math.inf

@@ -98,7 +98,8 @@ def _experiment(experiment: Experiment) -> dict[str, Any]:
                 "values": entry.values.tolist(),
                 "previous": entry.previous.tolist() if entry.increment else None,
                 "family": entry.noise.family,
-                "arguments": dict(entry.noise.arguments),
+                "arguments": {**entry.noise.texts, **entry.noise.limits},
+                "censored": entry.censored.tolist() if entry.censored.any() else None,
             }
             for entry in experiment.observations
         ],
@@ -167,7 +168,9 @@ def _read_experiment(table: Mapping[str, Any]) -> Experiment:
 def _read_observations(entry: Mapping[str, Any]) -> Observations:
     noise = Noise(entry["family"], **entry["arguments"])
     increment = entry["previous"] is not None
-    found = Observations(entry["output"], entry["times"], entry["values"], noise, increment=increment)
+    found = Observations(
+        entry["output"], entry["times"], entry["values"], noise, increment=increment, censored=entry.get("censored")
+    )
     if increment:  # rows without a value are gone, and the one before each value need not be the one before it here
         object.__setattr__(found, "previous", np.array(entry["previous"], float))
     return found

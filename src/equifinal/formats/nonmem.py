@@ -211,7 +211,7 @@ class _Reader:
         missing = next((key for key, value in constants.items() if value != value), None)
         if missing is not None:
             raise DataError(f"{rows[0].line}: '{missing}' has no value for subject {name}")
-        return Subject(name, constants, doses, changes, Table(times, values))
+        return Subject(name, constants, doses, changes, Table(times, values, {}))
 
     def output(self, row: Row) -> str:
         key = row.text("dvid") or row.text("cmt")

@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from equifinal.errors import DataError, ModelError, did_you_mean
 from equifinal.files import read_text
@@ -24,8 +25,8 @@ from equifinal.formats.tables import check_keys, inside, table_of
 from equifinal.language.checks import free_names
 from equifinal.language.model import Model
 from equifinal.language.tokens import canonical_name
-from equifinal.problem.data import Experiment, InputSeries, Observations
-from equifinal.problem.noise import Noise
+from equifinal.problem.data import Experiment, InputSeries, Observations, reading
+from equifinal.problem.noise import Noise, check_names
 from equifinal.problem.parts import taken_names
 from equifinal.problem.prior import Prior
 from equifinal.problem.problem import Problem, SolverSettings
@@ -122,8 +123,8 @@ def _problem(document: Mapping[str, Any], folder: Path, name: str) -> Problem:
         raise DataError("there is no [model] table")
     priors = {canonical_name(key): _prior(key, value) for key, value in table_of(document, "parameters").items()}
     model = _model(document, priors)
-    shared_noise = _noises(table_of(document, "noise"), model, "[noise]")
-    experiments = tuple(_experiments(document, model, shared_noise, folder, list(priors)))
+    shared_noise = _noises(table_of(document, "noise"), model, priors, "[noise]")
+    experiments = tuple(_experiments(document, model, shared_noise, folder, priors))
     with inside("[solver]"):
         table = table_of(document, "solver")
         check_keys(table, SolverSettings.__dataclass_fields__, "[solver]")
@@ -177,8 +178,28 @@ def _named(table: Mapping[str, Any], key: str, what: str) -> tuple[str, dict[str
     return name, {other: value for other, value in table.items() if other != key}
 
 
-def _noises(table: Mapping[str, Any], model: Model, where: str) -> dict[str, Noise]:
-    found: dict[str, Noise] = {}
+class _NoiseTable(NamedTuple):
+    """A noise family with its arguments as they are written, some of them by the name of a column."""
+
+    family: str
+    given: Mapping[str, Any]
+    columns: Mapping[str, str]
+
+    def noise(self, table: Table | None, output: str) -> Noise:
+        """The noise with the numbers of a table's columns; without a table, with no rows."""
+        if table is None:
+            rows = {key: [] if isinstance(value, list) else value for key, value in self.given.items()}
+            return Noise(self.family, **rows, **dict.fromkeys(self.columns, ()))
+        for key, name in self.columns.items():
+            if name not in table.numbers:
+                hint = did_you_mean(name, table.numbers)
+                raise DataError(f"there is no column '{name}', from which the noise of '{output}' takes '{key}'{hint}")
+        return Noise(self.family, **self.given, **{key: table.numbers[name] for key, name in self.columns.items()})
+
+
+def _noises(table: Mapping[str, Any], model: Model, priors: Mapping[str, Prior], where: str) -> dict[str, _NoiseTable]:
+    found: dict[str, _NoiseTable] = {}
+    names = [*priors, *model.parameters, *model.states, *model.definitions, *model.constants, *model.inputs]
     for output, value in table.items():
         with inside(f"{where} {output}"):
             if output not in model.outputs:
@@ -186,25 +207,39 @@ def _noises(table: Mapping[str, Any], model: Model, where: str) -> dict[str, Noi
             if not isinstance(value, dict):
                 raise DataError(f'expected a table such as {{ family = "normal", sd = 5 }}, not {value!r}')
             family, arguments = _named(value, "family", "a noise family")
-            named = {k: canonical_name(v) if isinstance(v, str) else v for k, v in arguments.items()}
-            found[output] = Noise(family, **named)
+            columns = {key: _column_name(key, named) for key, named in arguments.items() if isinstance(named, dict)}
+            given = {key: argument for key, argument in arguments.items() if key not in columns}
+            found[output] = _NoiseTable(family, given, columns)
+            noise = found[output].noise(None, output)
+            if priors:  # then a name that nothing has is a mistake
+                check_names(noise, given, [*names, *(f"{x}(0)" for x in model.states)])
     return found
 
 
+def _column_name(key: str, table: Mapping[str, Any]) -> str:
+    if set(table) != {"column"} or not isinstance(table["column"], str):
+        raise DataError(f'{key}: expected {{ column = "..." }}, the name of a column of the data, not {table!r}')
+    return table["column"]
+
+
 def _experiments(
-    document: Mapping[str, Any], model: Model, shared: Mapping[str, Noise], folder: Path, parameters: Sequence[str]
+    document: Mapping[str, Any],
+    model: Model,
+    shared: Mapping[str, _NoiseTable],
+    folder: Path,
+    priors: Mapping[str, Prior],
 ) -> Iterator[Experiment]:
     entries = document.get("experiment", [])
     if not entries:
         parts = {key: table_of(document, key) for key in ("data", "inputs")}
         if not is_nonmem(parts["data"], folder):
-            yield _experiment(parts, document, {}, model, shared, folder, parameters)
+            yield _experiment(parts, document, {}, model, shared, folder, list(priors))
             return
         with inside("[data]"):
             found = subjects(parts["data"], model, folder)
         for each in found:
             with inside(f"[data] subject {each.name}"):
-                experiment = _experiment(parts, document, {}, model, shared, folder, parameters, each)
+                experiment = _experiment(parts, document, {}, model, shared, folder, list(priors), each)
             yield experiment
         return
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
@@ -223,14 +258,14 @@ def _experiments(
             if "constants" in entry or isinstance(initial, dict):
                 changed = initial if isinstance(initial, dict) else {}
                 varied = model.vary(constants=table_of(entry, "constants"), initial=changed)
-            noises = dict(shared) | _noises(table_of(entry, "noise"), model, "[noise]")
+            noises = dict(shared) | _noises(table_of(entry, "noise"), model, priors, "[noise]")
             inputs = dict(table_of(document, "inputs")) | dict(table_of(entry, "inputs"))
             parts = {"data": table_of(entry, "data"), "inputs": inputs}
             subject: Subject | None = None
             if is_nonmem(parts["data"], folder):
                 with inside("[data]"):
                     subject = subject_of(parts["data"], varied, folder)
-            experiment = _experiment(parts, document, entry, varied, noises, folder, parameters, subject)
+            experiment = _experiment(parts, document, entry, varied, noises, folder, list(priors), subject)
         yield replace(experiment, name=name)
 
 
@@ -239,7 +274,7 @@ def _experiment(
     document: Mapping[str, Any],
     entry: Mapping[str, Any],
     model: Model,
-    noises: Mapping[str, Noise],
+    noises: Mapping[str, _NoiseTable],
     folder: Path,
     parameters: Sequence[str],
     subject: Subject | None = None,
@@ -257,7 +292,11 @@ def _experiment(
         found = () if absent else tuple(_observations(parts["data"], model, noises, folder, columns))
     # noise without data is kept: it lets data be simulated
     seen = {entry.output for entry in found}
-    silent = tuple(Observations(y, [], [], n, increment=y in increments) for y, n in noises.items() if y not in seen)
+    silent = tuple(
+        Observations(y, [], [], table.noise(None, y), increment=y in increments)
+        for y, table in noises.items()
+        if y not in seen
+    )
     return Experiment(happens, found + silent, inputs, subject.name if subject else "")
 
 
@@ -276,13 +315,14 @@ def _input(name: str, value: Any) -> InputSeries:
 def _observations(
     table: Mapping[str, Any],
     model: Model,
-    noises: Mapping[str, Noise],
+    noises: Mapping[str, _NoiseTable],
     folder: Path,
     columns: Table | None = None,
 ) -> Iterator[Observations]:
     increments = _names(table, "increments", model.outputs)
     if columns is None:
-        columns = _data_file(table, model, folder) if "file" in table else _inline(table, model)
+        numbers = list(dict.fromkeys(name for noise in noises.values() for name in noise.columns.values()))
+        columns = _data_file(table, model, numbers, folder) if "file" in table else _inline(table, model, numbers)
     found = [output for output in model.outputs if output in columns.values]
     if not found:
         raise DataError(f"no output has a column ({', '.join(model.outputs)})")
@@ -291,12 +331,11 @@ def _observations(
             raise DataError(
                 f"output '{output}' has data but no noise; add to [noise]: {output} = {{ family = \"normal\", sd = 1 }}"
             )
-        yield Observations(
-            output, columns.times, columns.values[output], noises[output], increment=output in increments
-        )
+        noise = noises[output].noise(columns, output)
+        yield Observations(output, columns.times, columns.values[output], noise, increment=output in increments)
 
 
-def _data_file(table: Mapping[str, Any], model: Model, folder: Path) -> Table:
+def _data_file(table: Mapping[str, Any], model: Model, numbers: list[str], folder: Path) -> Table:
     check_keys(table, DATA_KEYS, "it")
     file = table["file"]
     if not isinstance(file, str):
@@ -308,26 +347,38 @@ def _data_file(table: Mapping[str, Any], model: Model, folder: Path) -> Table:
         if key != "time" and key not in model.outputs:
             raise DataError(f"columns: '{key}' is not an output{did_you_mean(key, model.outputs)}")
     names = {name: renamed.get(name, name) for name in ("time", *model.outputs)}
-    return read_csv(folder / file, names, ignore=_names(table, "ignore", None))
+    return read_csv(folder / file, names, numbers=numbers, ignore=_names(table, "ignore", None))
 
 
-def _inline(table: Mapping[str, Any], model: Model) -> Table:
-    check_keys(table, ("time", "increments", *model.outputs), "it", also=("file",))
+def _inline(table: Mapping[str, Any], model: Model, numbers: list[str]) -> Table:
+    check_keys(table, ("time", "increments", *model.outputs, *numbers), "it", also=("file",))
     if "time" not in table:
         raise DataError('needs file = "...", or time = [...] and a list of values for each output')
-    values = {output: table[output] for output in model.outputs if output in table}
-    for name, column in {"time": table["time"], **values}.items():
+    columns = {name: table[name] for name in ("time", *model.outputs, *numbers) if name in table}
+    for name, column in columns.items():
         if not isinstance(column, list):
             raise DataError(f"{name} must be a list of numbers, not {column!r}")
-    blank = {
-        k: [float("nan") if isinstance(v, str) and v.strip().lower() in MISSING else v for v in column]
-        for k, column in values.items()
+    read = {
+        name: [_entry(value, f"{name}, entry {i}", name) for i, value in enumerate(column, start=1)]
+        for name, column in columns.items()
     }
-    for name, column in {"time": table["time"], **blank}.items():
-        for position, value in enumerate(column, start=1):
-            if isinstance(value, bool) or not isinstance(value, (int, float)):
-                raise DataError(f"{name}, entry {position}: expected a number, not {value!r}")
-    return Table(table["time"], blank)
+    values = {output: read[output] for output in model.outputs if output in read}
+    return Table(read["time"], values, {name: read[name] for name in numbers if name in read})
+
+
+def _entry(value: Any, where: str, name: str) -> Any:
+    """A number, NaN where it is missing, or a limit as text."""
+    if isinstance(value, str) and name != "time":
+        if value.strip().lower() in MISSING:
+            return float("nan")
+        if value.strip()[:1] in ("<", ">"):
+            with suppress(ValueError):
+                reading(value)
+                return value
+            raise DataError(f"{where}: '{value}' is not a limit such as '<50'")
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise DataError(f"{where}: expected a number, not {value!r}")
+    return value
 
 
 # --- checks ---

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from equifinal.plots.style import FAINT, INK, MUTED, colours, short, shortened, styled
+from equifinal.plots.style import FAINT, INK, MARKERS, MUTED, colours, short, shortened, styled
 from equifinal.prediction.equivalents import Equivalents
 
 
@@ -56,7 +56,11 @@ def _outputs(axes: Any, equivalents: Equivalents, experiment: str, output: str) 
         axes.plot(curve.times, curve.outputs[output], color=palette[k], lw=width, solid_capstyle="butt")
     for entry in equivalents.problem.experiments[at].observations:
         if entry.output == output and not entry.increment and entry.values.size:
-            axes.plot(entry.times, entry.values, "o", color=INK, ms=3.5, mec="white", mew=0.5, zorder=9, label="data")
+            look = {"color": INK, "ms": 3.5, "mec": "white", "mew": 0.5, "zorder": 9}
+            for side, marker in MARKERS.items():
+                own = entry.censored == side
+                if own.any() or not side:
+                    axes.plot(entry.times[own], entry.values[own], marker, label=None if side else "data", **look)
             axes.legend(loc="best", handletextpad=0.2)
     axes.set(xlabel="time", ylabel=shortened(output))
     if experiment:

@@ -18,6 +18,7 @@ COLOURS = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F
 POSTERIOR, PRIOR, FIBRE = COLOURS[0], COLOURS[1], COLOURS[5]
 COLUMN = 3.4  # inches: the width of a column in most journals
 FORMATS = (".png", ".svg", ".pdf")
+MARKERS = {0: "o", -1: "v", 1: "^"}  # of data: a number, a limit below which an observation lies, one above which
 
 STYLE: dict[str, Any] = {
     "font.size": 9,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from equifinal.errors import DataError, did_you_mean
-from equifinal.plots.style import FAINT, INK, MUTED, POSTERIOR, PRIOR, panels, shortened, styled
+from equifinal.plots.style import FAINT, INK, MARKERS, MUTED, POSTERIOR, PRIOR, panels, shortened, styled
 from equifinal.prediction.predict import Band, Check, Predictions, check, posterior_rows, predict, prior_rows
 from equifinal.problem.problem import Problem
 from equifinal.results.store import problem_of
@@ -165,7 +165,10 @@ def _output(axes: Any, band: Band, check: Check | None, colour: str) -> None:
         many = check.values.size > MANY
         colour, size, edge = (MUTED, 1.6, 0.0) if many else (INK, 3.2, 0.4)
         look = {"color": colour, "ms": size, "mew": edge, "mec": "white", "rasterized": many, "zorder": 9}
-        axes.plot(check.times, check.values, "o", **look)
+        for side, marker in MARKERS.items():
+            own = check.censored == side
+            if own.any() or not side:
+                axes.plot(check.times[own], check.values[own], marker, **look)
         if not check.increment and band.times[-1] > 1.001 * check.times[-1]:
             axes.axvline(check.times[-1], color=MUTED, lw=0.8, ls=":")
 

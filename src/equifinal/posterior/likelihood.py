@@ -12,6 +12,8 @@ from equifinal.problem.problem import SolverSettings
 
 Array = NDArray[np.float64]
 
+_NO_OUTPUTS = np.empty((0, 0, 0))
+
 
 class ExperimentLikelihood:
     """One experiment, compiled.
@@ -21,13 +23,13 @@ class ExperimentLikelihood:
     observed
         Its observations.
     columns
-        Which parameters are those of its model.
+        Which parameters are those of its model, with the noise arguments that the solver computes.
     """
 
     def __init__(self, experiment: Experiment, parameters: tuple[str, ...], solver: SolverSettings):
         self.experiment = experiment
         self.settings = vars(solver)
-        model = experiment.model
+        model = experiment.solved
         used = tuple(name for name in parameters if name in model.parameters)
         self.columns = np.array([parameters.index(name) for name in used], dtype=np.int64)
         self.system = ode.compile_system(model, used)
@@ -62,8 +64,9 @@ class ExperimentLikelihood:
     def log_likelihood(self, outputs: NDArray[np.float64], theta: Array, pointwise: Array) -> Array:
         return observed.log_likelihood(outputs, theta, self.observed, pointwise)
 
-    def log_likelihood_bound(self, theta: Array) -> Array:
-        return observed.log_likelihood_bound(theta, self.observed)
+    def log_likelihood_bound(self, theta: Array, outputs: Array = _NO_OUTPUTS) -> Array:
+        """What the log likelihood cannot exceed: with outputs, for noise arguments as they are there."""
+        return observed.log_likelihood_bound(outputs, theta, self.observed)
 
 
 def known_inputs(experiment: Experiment) -> ode.Inputs | None:

@@ -73,7 +73,8 @@ class Posterior:
     Attributes
     ----------
     noise_only
-        Parameters of the noise that no model has: they change the likelihood of a trajectory, never the trajectory.
+        Parameters of the noise that the solver does not need, because no model has them, nor an expression of the
+        noise: they change the likelihood of a trajectory, never the trajectory.
     """
 
     def __init__(self, problem: Problem):
@@ -85,7 +86,7 @@ class Posterior:
         self.likelihoods = tuple(
             ExperimentLikelihood(experiment, self.parameters, problem.solver) for experiment in problem.experiments
         )
-        solved = {name for experiment in problem.experiments for name in experiment.model.parameters}
+        solved = {name for experiment in problem.experiments for name in experiment.solved.parameters}
         scatter = {name for experiment in problem.experiments for name in experiment.noise_parameters}
         self.noise_only = tuple(name for name in self.parameters if name in scatter - solved)
 

@@ -71,7 +71,7 @@ class Study:
         """
         if self._analysis is None:
             try:
-                models = [experiment.model for experiment in self.problem.experiments]
+                models = [experiment.analysed for experiment in self.problem.experiments]
                 self._analysis = analyse(models, time_limit=inf, effort=EFFORT)  # no clock decides what is sampled
             except IdentifiabilityError as error:
                 self._analysis = error

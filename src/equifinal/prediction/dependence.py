@@ -56,7 +56,7 @@ def _keys(problem: Problem) -> list[tuple[str, str]]:
 
 def _known(problem: Problem, analysis: Identifiability) -> dict[tuple[str, str], bool | None]:
     """What the analysis decides."""
-    verdicts = judge_trajectories([e.model for e in problem.experiments], analysis)
+    verdicts = judge_trajectories([e.analysed for e in problem.experiments], analysis)
     decided = {GLOBALLY: True, NOT: False}
     known: dict[tuple[str, str], bool | None] = {}
     for experiment, words in zip(problem.experiments, verdicts, strict=True):
@@ -85,7 +85,7 @@ def _compared(problem: Problem, fibre: Fibre | None, theta: Array) -> Mapping[tu
             continue
         for experiment in problem.experiments:
             times = prediction_times(experiment, None, None if experiment.size else 1.0)
-            model = experiment.model.with_outputs(experiment.model.trajectories)
+            model = experiment.solved.with_outputs(experiment.model.trajectories)
             solved = solve(experiment, problem.parameters, found[:, back], times, solver, experiment.model.trajectories)
             fine = np.flatnonzero(solved.status == 0)
             if len(fine) < 2 or fine[0] != 0:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,12 +70,16 @@ def without_values(problem: Problem) -> Problem:
 
 
 def _scattered(
-    likelihood: ExperimentLikelihood, outputs: Array, parameters: Mapping[str, float], rng: np.random.Generator
+    likelihood: ExperimentLikelihood, outputs: Array, parameters: dict[str, Any], rng: np.random.Generator
 ) -> list[Array]:
     """Draw observations around the outputs, or what was added to them; replicates at one time scatter independently."""
     seen = likelihood.observed
     mean = outputs[seen["time"], seen["output"]]
     mean = np.where(seen["previous"] >= 0, mean - outputs[seen["previous"], seen["output"]], mean)
-    entries = likelihood.experiment.observations
-    means = np.split(mean, np.cumsum([entry.values.size for entry in entries])[:-1])
-    return [entry.noise.simulate(own, parameters, rng) for entry, own in zip(entries, means, strict=True)]
+    entries, columns = likelihood.experiment.observations, likelihood.experiment.solved.outputs
+    ends = np.cumsum([entry.values.size for entry in entries])[:-1]
+    found = []
+    for entry, own, times in zip(entries, np.split(mean, ends), np.split(seen["time"], ends), strict=True):
+        computed = {text: outputs[times, columns.index(text)] for text in likelihood.experiment.noise_expressions}
+        found.append(entry.noise.simulate(own, parameters | computed, rng))
+    return found

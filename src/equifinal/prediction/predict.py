@@ -7,7 +7,7 @@ For an output there are two: of the output itself, and of a new observation of i
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -18,6 +18,7 @@ from equifinal import ode
 from equifinal.errors import DataError, SolverError
 from equifinal.posterior.likelihood import known_inputs
 from equifinal.problem.data import Experiment, Observations
+from equifinal.problem.noise import Sides
 from equifinal.problem.problem import Problem, SolverSettings
 
 if TYPE_CHECKING:
@@ -42,8 +43,8 @@ class Band:
     quantiles
         Of the trajectory over the draws, a row for each of `LEVELS`.
     observed
-        Of a new observation, likewise; None for states, and for outputs whose noise is not known or that are
-        observed as increments.
+        Of a new observation, likewise, censored at the limits of its noise; None for states, and for outputs whose
+        noise is not known, or for rows of the data only, or that are observed as increments.
     mean
         Of the trajectory.
     """
@@ -65,8 +66,10 @@ class Check:
     ----------
     expected
         Quantiles of the output (of its increments, where these are observed) at the times of the data.
+    values, censored
+        The data, and which of them are limits: see `Observations`.
     replicated
-        Quantiles of new observations there.
+        Quantiles of new observations there, censored in the same way.
     residuals
         (observed - mean) / sd of the new observations: of order 1 where the model fits.
     inside_50, inside_90
@@ -78,6 +81,7 @@ class Check:
     increment: bool
     times: Array
     values: Array
+    censored: Sides
     expected: Array
     replicated: Array
     residuals: Array
@@ -163,16 +167,17 @@ def predict(
             where = f"experiment '{experiment.name}': " if experiment.name else ""
             raise SolverError(f"{where}no draw could be solved: {ode.Status(int(found.status[0])).message}")
         noises = {entry.output: entry for entry in experiment.observations}
+        computed = noise_columns(experiment, found.outputs[fine])
         for j, name in enumerate(experiment.model.outputs):
             curve, seen, entry = found.outputs[fine, :, j], None, noises.get(name)
-            if entry is not None and not entry.increment:
-                seen = quantiles(_scattered(entry, curve, problem, theta[fine], rng))
+            if entry is not None and not entry.increment and not entry.noise.known_by_row:
+                seen = quantiles(_scattered(entry, curve, computed, problem, theta[fine], rng))
             bands.append(Band(experiment.name, name, "output", grid, curve.mean(axis=0), quantiles(curve), seen))
         for j, name in enumerate(experiment.model.states):
             if name not in experiment.model.outputs:
                 curve = found.states[fine, :, j]
                 bands.append(Band(experiment.name, name, "state", grid, curve.mean(axis=0), quantiles(curve), None))
-        for j, name in enumerate(experiment.model.trajectories, len(experiment.model.outputs)):
+        for j, name in enumerate(experiment.model.trajectories, len(experiment.solved.outputs)):
             curve = found.outputs[fine, :, j]
             bands.append(Band(experiment.name, name, "quantity", grid, curve.mean(axis=0), quantiles(curve), None))
     return Predictions(tuple(bands), len(theta), int(failed.sum()))
@@ -197,10 +202,13 @@ def check(problem: Problem, theta: Array, *, seed: int = 0) -> list[Check]:
             if not entry.values.size:
                 continue
             curve = solved.outputs[fine, :, experiment.model.outputs.index(entry.output)]
-            mean = curve[:, np.searchsorted(grid, entry.times)]
+            at = np.searchsorted(grid, entry.times)
+            mean = curve[:, at]
             if entry.increment:
                 mean = mean - curve[:, np.searchsorted(grid, entry.previous)]
-            found.append(_check(experiment.name, entry, mean, _scattered(entry, mean, problem, rows[fine], rng)))
+            computed = {k: v[:, at] for k, v in noise_columns(experiment, solved.outputs[fine]).items()}
+            made = _scattered(entry, mean, computed, problem, rows[fine], rng)
+            found.append(_check(experiment.name, entry, mean, made))
     return found
 
 
@@ -216,6 +224,7 @@ def _check(experiment: str, entry: Observations, mean: Array, made: Array) -> Ch
         entry.increment,
         entry.times,
         y,
+        entry.censored,
         quantiles(mean),
         bands,
         residuals,
@@ -232,13 +241,19 @@ def solve(
     solver: SolverSettings,
     more: Iterable[str] = (),
 ) -> ode.Trajectories:
-    """Solve one experiment at rows of parameters, with ``more`` trajectories after the outputs."""
-    model = experiment.model.with_outputs(more)
+    """Solve one experiment at rows of parameters: what it needs for its observations, and ``more`` trajectories."""
+    model = experiment.solved.with_outputs(more)
     system = ode.compile_system(model, model.parameters)
     columns = [list(parameters).index(name) for name in model.parameters]
     constants = np.array([float(value) for value in model.constants.values()])
     arguments = np.hstack([theta[:, columns], np.tile(constants, (len(theta), 1))])
     return ode.simulate(system, arguments, times, inputs=known_inputs(experiment), **vars(solver))
+
+
+def noise_columns(experiment: Experiment, outputs: Array) -> dict[str, Array]:
+    """Noise arguments that are expressions, (draws, times), by their text."""
+    columns = experiment.solved.outputs
+    return {text: outputs[:, :, columns.index(text)] for text in experiment.noise_expressions}
 
 
 def quantiles(rows: Array) -> Array:
@@ -274,6 +289,14 @@ def _refuse_too_many(lanes: int, times: int, experiment: Experiment) -> None:
         )
 
 
-def _scattered(entry: Observations, mean: Array, problem: Problem, theta: Array, rng: np.random.Generator) -> Array:
-    """New observations around the output, each row with its own noise parameters."""
-    return entry.noise.simulate(mean, dict(zip(problem.parameters, theta.T[..., None], strict=True)), rng)
+def _scattered(
+    entry: Observations,
+    mean: Array,
+    computed: Mapping[str, Array],
+    problem: Problem,
+    theta: Array,
+    rng: np.random.Generator,
+) -> Array:
+    """New observations around the output, each row with its own noise parameters; beyond a limit they are the limit."""
+    values = dict(zip(problem.parameters, theta.T[..., None], strict=True))
+    return entry.noise.censored(entry.noise.simulate(mean, values | dict(computed), rng))[0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from equifinal import ode
 from equifinal.errors import DataError, SolverError, did_you_mean
 from equifinal.posterior.likelihood import known_inputs
 from equifinal.problem.data import Experiment, Observations
+from equifinal.problem.noise import Noise, Sides
 from equifinal.problem.problem import Problem, SolverSettings
 
 Array = NDArray[np.float64]
@@ -23,7 +24,8 @@ class Trajectory:
     """One experiment at one parameter vector: columns over ``times``.
 
     ``observed`` holds simulated observations where noise was asked for; increments are what was added since the
-    previous time (the first: since time 0).
+    previous time (the first: since time 0). Those beyond a limit of the noise are the limit, and ``censored`` says
+    which these are: -1 below, 1 above, else 0.
     """
 
     experiment: str
@@ -31,6 +33,7 @@ class Trajectory:
     states: Mapping[str, Array]
     outputs: Mapping[str, Array]
     observed: Mapping[str, Array]
+    censored: Mapping[str, Sides] = field(default_factory=dict)
 
 
 def simulate(
@@ -79,7 +82,7 @@ def _simulate(
     times: Any,
     rng: np.random.Generator | None,
 ) -> Trajectory:
-    model = experiment.model
+    model = experiment.model if rng is None else experiment.solved
     needed = [*model.parameters, *(experiment.noise_parameters if rng is not None else ())]
     missing = [name for name in needed if name not in values]
     if missing:
@@ -107,23 +110,40 @@ def _simulate(
     keep = np.isin(grid, asked)
     states = {name: found.states[0, keep, j] for j, name in enumerate(model.states)}
     outputs = {name: found.outputs[0, :, j] for j, name in enumerate(model.outputs)}
-    observed = {}
+    observed, censored = {}, {}
     if rng is not None:
         for entry in experiment.observations:
-            observed[entry.output] = _scatter(entry, outputs[entry.output], grid, asked, values, rng)
-    return Trajectory(experiment.name, asked, states, {k: v[keep] for k, v in outputs.items()}, observed)
+            made = _scatter(entry, outputs, grid, asked, values, rng)
+            observed[entry.output], censored[entry.output] = made
+    shown = {name: outputs[name][keep] for name in experiment.model.outputs}
+    return Trajectory(experiment.name, asked, states, shown, observed, censored)
 
 
 def _scatter(
     entry: Observations,
-    output: Array,
+    outputs: Mapping[str, Array],
     grid: Array,
     asked: Array,
     values: Mapping[str, float],
     rng: np.random.Generator,
-) -> Array:
+) -> tuple[Array, Sides]:
+    """Observations at the times that are asked for, censored at the limits of the noise."""
     at = np.searchsorted(grid, asked)
-    mean = output[at]
+    mean = outputs[entry.output][at]
     if entry.increment:
-        mean = np.where(asked > 0, mean - output[np.concatenate([[0], at[:-1]])], np.nan)  # nothing is new at time 0
-    return entry.noise.simulate(mean, values, rng)
+        before = outputs[entry.output][np.concatenate([[0], at[:-1]])]
+        mean = np.where(asked > 0, mean - before, np.nan)  # nothing is new at time 0
+    noise = _noise_at(entry, asked)
+    return noise.censored(noise.simulate(mean, {**values, **{name: y[at] for name, y in outputs.items()}}, rng))
+
+
+def _noise_at(entry: Observations, asked: Array) -> Noise:
+    """The noise at times; where it is known by row, that of the first row at each."""
+    if not entry.noise.known_by_row:
+        return entry.noise
+    rows = np.searchsorted(entry.times, asked)
+    if not np.isin(asked, entry.times).all():
+        if entry.noise.by_row:
+            raise DataError(f"the noise of '{entry.output}' is given by row: it is known at the times of the data only")
+        return entry.noise.without_limits()  # limits of rows are no limits elsewhere
+    return entry.noise.at_rows(rows, entry.times.size, entry.output)

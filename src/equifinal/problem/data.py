@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from equifinal.errors import DataError, did_you_mean
+from equifinal.language.expression import Expression, names
 from equifinal.language.model import Model
-from equifinal.problem.noise import Noise
+from equifinal.problem.noise import Noise, Sides, is_declared, text_of
 
 Array = NDArray[np.float64]
 
@@ -51,17 +53,22 @@ class Observations:
     output
         Its name.
     times, values
-        Numbers; times may repeat (replicates), NaN is missing.
+        Numbers; times may repeat (replicates), NaN is missing. The text ``"<50"`` is a value of which no more is known
+        than that it is less than 50, ``">1000"`` one that is more than 1000: censored.
     noise
-        How values scatter around the output.
+        How values scatter around the output. Where its arguments or limits are by row, they are those of these rows.
     increment
         Whether a value is what was added to the output since the previous row (the first: since time 0), as
         surveillance counts new cases.
+    censored
+        Instead of text, for each row whether its value is a limit below (-1) or above (1) which it lies, or not (0).
 
     Attributes
     ----------
     times, values
-        In order of time, missing values left out.
+        In order of time, missing values left out. A value that is beyond a limit of the noise is the limit.
+    censored
+        Whether the value is a limit: -1, 0 or 1.
     previous
         For an increment, the time since when each value counts; else NaN.
     """
@@ -69,6 +76,7 @@ class Observations:
     output: str
     times: Array
     values: Array
+    censored: Sides
     previous: Array
     noise: Noise
     increment: bool
@@ -77,12 +85,14 @@ class Observations:
         self,
         output: str,
         times: Sequence[float] | Array,
-        values: Sequence[float] | Array,
+        values: Sequence[float | str] | Array,
         noise: Noise,
         *,
         increment: bool = False,
+        censored: Sequence[int] | Sides | None = None,
     ):
-        t, y = _column(times, f"times of '{output}'"), _column(values, f"values of '{output}'")
+        t = _column(times, f"times of '{output}'")
+        y, sides = _readings(values, f"values of '{output}'", censored)
         if t.shape != y.shape:
             raise DataError(f"output '{output}' has {t.size} times but {y.size} values")
         if not np.isfinite(t).all():
@@ -95,24 +105,65 @@ class Observations:
             raise DataError(
                 f"output '{output}' is an increment, so it cannot have a value at time 0, when nothing has accumulated"
             )
-        noise.check_values(y, output)
         order = np.argsort(t, kind="stable")
-        t, y = t[order], y[order]
+        t, y, sides = t[order], y[order], sides[order]
         previous = np.full(t.size, np.nan)
         if increment:
             distinct = np.unique(t)
             previous = np.concatenate([[0.0], distinct[:-1]])[np.searchsorted(distinct, t)]
         seen = ~np.isnan(y)
-        fields = {"output": output, "times": t[seen], "values": y[seen], "previous": previous[seen]}
-        for key, value in (fields | {"noise": noise, "increment": increment}).items():
+        y, sides = y[seen], sides[seen]
+        noise = noise.at_rows(order[seen], t.size, output).with_limits(y, sides)
+        fields = {"output": output, "times": t[seen], "previous": previous[seen], "noise": noise}
+        for key, value in (fields | {"increment": increment}).items():
             object.__setattr__(self, key, value)
+        self._set(np.where(sides < 0, -np.inf, np.where(sides > 0, np.inf, y)))
 
     def with_values(self, values: Array) -> Observations:
-        """The same times, noise and, for increments, previous times, with other values."""
+        """The same times, noise and, for increments, previous times, with other values, censored at the same limits."""
         found = copy(self)
-        self.noise.check_values(values, self.output)
-        object.__setattr__(found, "values", np.array(values, float))
+        found._set(np.array(values, float))
         return found
+
+    def _set(self, values: Array) -> None:
+        found, sides = self.noise.censored(values)
+        self.noise.check_values(found[sides == 0], self.output)
+        object.__setattr__(self, "values", found)
+        object.__setattr__(self, "censored", sides)
+
+
+SIDES = {"<": -1, ">": 1}
+
+
+def reading(text: str) -> tuple[float, int]:
+    """A number or limit as text, ``"<50"``, and its side; a `ValueError` for anything else."""
+    side = SIDES.get(text.strip()[:1], 0)
+    try:
+        number = float(text.strip()[1:] if side else text)
+    except ValueError:
+        raise ValueError(text) from None
+    if "_" in text or not np.isfinite(number):
+        raise ValueError(text)
+    return number, side
+
+
+def _readings(values: Any, what: str, sides: Any) -> tuple[Array, Sides]:
+    """Values and their sides."""
+    if sides is not None:
+        column = _column(values, what)
+        given = np.asarray(sides, dtype=np.int8)
+        if given.shape != column.shape or not np.isin(given, (-1, 0, 1)).all():
+            raise DataError(f"{what}: 'censored' must be -1, 0 or 1 for each of them")
+        return column, given
+    texts = not isinstance(values, np.ndarray) and isinstance(values, Sequence)
+    if not texts or not any(isinstance(v, str) for v in values):
+        column = _column(values, what)
+        return column, np.zeros(column.shape, np.int8)
+    try:
+        pairs = [reading(v) if isinstance(v, str) else (v, 0) for v in values]
+    except ValueError as error:
+        raise DataError(f"{what} must be numbers, or limits such as '<50'; found '{error}'") from None
+    return _column([v for v, _ in pairs], what), np.array([side for _, side in pairs], np.int8)
 
 
 def _column(values: Any, what: str) -> Array:
@@ -160,6 +211,7 @@ class Experiment:
                     f"{self._where}output '{entry.output}' is observed at time {entry.times[0]:g}; the model starts at "
                     "time 0, unless an onset is given (start)"
                 )
+        object.__setattr__(self, "observations", tuple(map(self._resolved, self.observations)))
         for name in self.inputs:
             if name not in self.model.inputs:
                 raise DataError(
@@ -173,9 +225,48 @@ class Experiment:
     def _where(self) -> str:
         return f"experiment '{self.name}': " if self.name else ""
 
-    @property
+    def _resolved(self, entry: Observations) -> Observations:
+        try:
+            noise = entry.noise.about(entry.output, self.model, entry.increment)
+        except DataError as error:
+            raise DataError(f"{self._where}output '{entry.output}': {error}") from None
+        if noise is entry.noise:
+            return entry
+        found = copy(entry)
+        object.__setattr__(found, "noise", noise)
+        return found
+
+    @cached_property
+    def noise_expressions(self) -> Mapping[str, Expression]:
+        """Noise arguments that are expressions, by their text."""
+        return {text_of(e): e for entry in self.observations for e in entry.noise.expressions}
+
+    @cached_property
     def noise_parameters(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(p for entry in self.observations for p in entry.noise.parameters))
+        """Parameters that the noise names, in expressions or by themselves."""
+        alone = [p for entry in self.observations for p in entry.noise.parameters]
+        within = [n for e in self.noise_expressions.values() for n in names(e) if not is_declared(n, self.model)]
+        return tuple(dict.fromkeys([*alone, *within]))
+
+    @cached_property
+    def solved(self) -> Model:
+        """The model with all that the solver computes: its outputs, and then noise arguments that are expressions."""
+        return _observing(self.model, self.noise_expressions)
+
+    @cached_property
+    def analysed(self) -> Model:
+        """The model with all that the likelihood sees, besides the noise's own parameters.
+
+        Those are noise arguments in which there is something of the model other than outputs, inputs, constants and
+        parameters: a state that nobody measures, say, which the scatter of the data betrays.
+        """
+        known = {*self.model.outputs, *self.model.inputs, *self.model.constants}
+        hidden = {
+            text: e
+            for text, e in self.noise_expressions.items()
+            if any(is_declared(n, self.model) and n not in known for n in names(e))
+        }
+        return _observing(self.model, hidden)
 
     @property
     def size(self) -> int:
@@ -190,6 +281,21 @@ class Experiment:
         """Every time at which some output is needed, in order; an increment needs two."""
         wanted = [t for entry in self.observations for t in (entry.times, entry.previous[~np.isnan(entry.previous)])]
         return np.unique(np.concatenate(wanted)) if wanted else np.zeros(0)
+
+
+def _observing(model: Model, more: Mapping[str, Expression]) -> Model:
+    """The model with further outputs, each defined by an expression that is its name."""
+    new = {text: e for text, e in more.items() if text not in model.outputs}
+    if not new:
+        return model
+    defined = {text: e for text, e in new.items() if not is_declared(text, model)}
+    unknown = [n for e in new.values() for n in names(e) if not is_declared(n, model)]
+    return replace(
+        model,
+        parameters=tuple(dict.fromkeys([*model.parameters, *unknown])),
+        definitions={**model.definitions, **defined},
+        outputs=(*model.outputs, *new),
+    )
 
 
 def unknowns(experiments: Iterable[Experiment]) -> tuple[str, ...]:

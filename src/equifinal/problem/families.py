@@ -17,11 +17,12 @@ Array = NDArray[np.float64]
 
 
 class Argument(NamedTuple):
-    """An argument of a family, a number; without a default it must be given."""
+    """An argument of a family, a number; without a default it must be given. Functions get it times its unit."""
 
     name: str
     positive: bool = True
     default: float | None = None
+    unit: float = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,7 +124,7 @@ class Sum(NamedTuple):
 
     term: Callable[..., float]
     log_density: Callable[..., float]
-    holds: Callable[[Mapping[str, float | str]], bool] = lambda given: True
+    holds: Callable[[Mapping[str, Any]], bool] = lambda given: True
 
 
 @compiled
@@ -148,12 +149,18 @@ NO_SUM = Sum(_no_term, _no_sum, lambda given: False)
 class NoiseFamily(Family):
     """A family of noise. All functions but `simulate` are compiled; ``a`` are the arguments in order, three numbers.
 
+    A side is -1 for an observation of which no more is known than that it lies below the limit y, 1 for one above it,
+    and 0 for a number.
+
     Attributes
     ----------
     log_density
         (y, log_y, m, log_m, a): log p(y | m); minus infinity where the family is not defined.
-    slope_and_information
-        (y, m, a): d log p/dm and the mean of its square; zeros where the family is not defined.
+    log_beyond
+        (y, log_y, side, m, log_m, a): the log probability of an observation below or above the limit y.
+    expansion
+        (y, log_y, side, m, log_m, a, width, score, information): fills in the slopes of either by m (width 1), or by m
+        and the arguments (width 4), and their expected products or a positive stand-in; whether the family is defined.
     bound
         (y, log_y, a): what log p(y | m) cannot exceed, whatever m.
     simulate
@@ -167,7 +174,8 @@ class NoiseFamily(Family):
     """
 
     log_density: Callable[..., float]
-    slope_and_information: Callable[..., tuple[float, float]]
+    log_beyond: Callable[..., float]
+    expansion: Callable[..., bool]
     bound: Callable[..., float]
     simulate: Callable[[Array, Sequence[Array], np.random.Generator], Array]
     of_data: Callable[[float], float] = _nothing

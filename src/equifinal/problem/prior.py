@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from equifinal.errors import DataError, did_you_mean
 from equifinal.machine.compiled import compiled
 from equifinal.problem.families import Untruncated, family_name
-from equifinal.problem.prior_families import FAMILIES, KERNELS, NORMAL, STUDENT, UNIFORM, log_kernel
+from equifinal.problem.prior_families import FAMILIES, KERNELS, LAPLACE, NORMAL, STUDENT, UNIFORM, log_kernel
 
 Array = NDArray[np.float64]
 
@@ -40,8 +40,9 @@ class Prior:
     ----------
     family
         ``uniform``, ``loguniform`` (both on lower, upper), ``normal`` (mean, sd), ``halfnormal`` (sd), ``lognormal``
-        (meanlog, sdlog), ``gamma`` (shape, rate), ``exponential`` (rate), ``beta`` (a, b), ``student-t`` (df,
-        location, scale), ``cauchy`` (location, scale) or ``halfcauchy`` (scale).
+        (meanlog, sdlog), ``gamma`` (shape, rate), ``exponential`` (rate), ``chi-squared`` (df), ``rayleigh`` (scale),
+        ``laplace`` (location, scale), ``loglaplace`` (location and scale of the logarithm), ``beta`` (a, b),
+        ``student-t`` (df, location, scale), ``cauchy`` (location, scale) or ``halfcauchy`` (scale).
     lower, upper
         Bounds; any prior may be truncated to them.
     coordinate
@@ -230,7 +231,8 @@ def log_prior(theta: Array, table: Array) -> Array:
             x, lower, upper = theta[i, j], table[j, 5], table[j, 6]
             kernel = int(table[j, 0])
             # a density may be infinite on its border, which has no mass
-            on_border = kernel != UNIFORM and x in (lower, upper) and (kernel != NORMAL and kernel != STUDENT)
+            regular = kernel in (UNIFORM, NORMAL, STUDENT, LAPLACE)
+            on_border = not regular and x in (lower, upper)
             if not (lower <= x <= upper) or on_border or not math.isfinite(x):
                 total[i] = -np.inf
                 break

@@ -1,4 +1,4 @@
-"""The families of priors: a record each, made of seven kernels with a record each.
+"""The families of priors: a record each, made of ten kernels with a record each.
 
 Half-normal, half-Cauchy, exponential and every truncated prior are a kernel with other numbers: three arguments at the
 most, a normalising constant and an interval. Special functions are used rather than scipy.stats, whose import takes
@@ -18,7 +18,7 @@ from equifinal.problem.families import Argument, Kernel, PriorFamily, Untruncate
 
 Array = NDArray[np.float64]
 
-UNIFORM, LOGUNIFORM, NORMAL, LOGNORMAL, GAMMA, BETA, STUDENT = range(7)
+UNIFORM, LOGUNIFORM, NORMAL, LOGNORMAL, GAMMA, BETA, STUDENT, LAPLACE, LOGLAPLACE, RAYLEIGH = range(10)
 _INF = math.inf
 _HALF_LOG_2_PI = 0.5 * math.log(2 * math.pi)
 
@@ -164,6 +164,61 @@ def _student_quantile(q: Any, df: float) -> Array:
     return np.where(np.abs(q - 0.5) < 0.25, central, special.stdtrit(df, q))
 
 
+@compiled
+def _laplace(a: float, b: float, c: float, x: float) -> float:
+    return -abs(x - a) / b
+
+
+def _laplace_law(a: float, b: float, c: float, lower: float, upper: float) -> Untruncated:
+    return Untruncated(
+        lambda x: _laplace_cdf((x - a) / b),
+        lambda x: _laplace_cdf((a - x) / b),
+        lambda q: a + b * _laplace_quantile(q),
+        lambda q: a - b * _laplace_quantile(q),
+        math.log(2.0 * b),
+    )
+
+
+def _laplace_cdf(z: Any) -> Array:
+    half = 0.5 * np.exp(-np.abs(z))
+    return np.where(np.asarray(z) < 0, half, 1.0 - half)
+
+
+def _laplace_quantile(q: Any) -> Array:
+    tail = _log(2.0 * np.minimum(q, 1.0 - np.asarray(q, float)))
+    return np.where(np.asarray(q) < 0.5, tail, -tail)
+
+
+@compiled
+def _loglaplace(a: float, b: float, c: float, x: float) -> float:
+    return -math.log(x) - abs(math.log(x) - a) / b
+
+
+def _loglaplace_law(a: float, b: float, c: float, lower: float, upper: float) -> Untruncated:
+    return Untruncated(
+        lambda x: _laplace_cdf((_log(x) - a) / b),
+        lambda x: _laplace_cdf((a - _log(x)) / b),
+        lambda q: np.exp(a + b * _laplace_quantile(q)),
+        lambda q: np.exp(a - b * _laplace_quantile(q)),
+        math.log(2.0 * b),
+    )
+
+
+@compiled
+def _rayleigh(a: float, b: float, c: float, x: float) -> float:
+    return math.log(x) - 0.5 * (x / a) ** 2
+
+
+def _rayleigh_law(a: float, b: float, c: float, lower: float, upper: float) -> Untruncated:
+    return Untruncated(
+        lambda x: -np.expm1(-0.5 * (np.asarray(x) / a) ** 2),
+        lambda x: np.exp(-0.5 * (np.asarray(x) / a) ** 2),
+        lambda q: a * np.sqrt(-2.0 * np.log1p(-np.asarray(q))),
+        lambda q: a * np.sqrt(-2.0 * _log(q)),
+        2.0 * math.log(a),
+    )
+
+
 KERNELS = {
     UNIFORM: Kernel(_uniform, _uniform_law),
     LOGUNIFORM: Kernel(_loguniform, _loguniform_law),
@@ -172,6 +227,9 @@ KERNELS = {
     GAMMA: Kernel(_gamma, _gamma_law),
     BETA: Kernel(_beta, _beta_law),
     STUDENT: Kernel(_student, _student_law),
+    LAPLACE: Kernel(_laplace, _laplace_law),
+    LOGLAPLACE: Kernel(_loglaplace, _loglaplace_law),
+    RAYLEIGH: Kernel(_rayleigh, _rayleigh_law),
 }
 
 # for compiled loops: the unnormalised log density by a kernel's code, its arguments, and x
@@ -194,6 +252,18 @@ FAMILIES: dict[str, PriorFamily] = {
     "gamma": PriorFamily(kernel=GAMMA, arguments=(Argument("shape"), Argument("rate")), support=_POSITIVE),
     "exponential": PriorFamily(
         kernel=GAMMA, arguments=(Argument("rate"),), kernel_arguments=lambda a: (1.0, a["rate"]), support=_POSITIVE
+    ),
+    "chi-squared": PriorFamily(
+        kernel=GAMMA,
+        arguments=(Argument("df"),),
+        kernel_arguments=lambda a: (0.5 * a["df"], 0.5),
+        support=_POSITIVE,
+        aliases=("chi_squared", "chisquared", "chi2"),
+    ),
+    "rayleigh": PriorFamily(kernel=RAYLEIGH, arguments=(_SCALE,), support=_POSITIVE),
+    "laplace": PriorFamily(kernel=LAPLACE, arguments=(_LOCATION, _SCALE)),
+    "loglaplace": PriorFamily(
+        kernel=LOGLAPLACE, arguments=(_LOCATION, _SCALE), support=_POSITIVE, aliases=("log-laplace", "log_laplace")
     ),
     "beta": PriorFamily(kernel=BETA, arguments=(Argument("a"), Argument("b")), support=(0.0, 1.0)),
     "student-t": PriorFamily(

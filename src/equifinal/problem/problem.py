@@ -64,12 +64,6 @@ class Problem:
             raise DataError("a problem needs at least one experiment")
         object.__setattr__(self, "experiments", _named(self.experiments))
         known = unknowns(self.experiments)
-        # names that noise uses must be parameters of their own
-        for experiment in self.experiments:
-            model = experiment.model
-            for name in experiment.noise_parameters:
-                if name in model.states or name in model.definitions or name in model.constants or name in model.inputs:
-                    raise DataError(f"the noise uses '{name}', which is something other than a parameter in the model")
         for name in self.priors:
             if name not in known:
                 raise DataError(
@@ -164,7 +158,9 @@ class Problem:
             add(*_happening(model))
             for entry in experiment.observations:
                 add(entry.output, entry.times.tolist(), entry.values.tolist(), entry.previous.tolist())
-                add(entry.noise.family, sorted(entry.noise.arguments.items()))
+                add(entry.noise.family, sorted(entry.noise.texts.items()))
+                if entry.noise.limits:
+                    add(sorted(entry.noise.limits.items()), entry.censored.tolist())
             for name, series in experiment.inputs.items():
                 add(name, series.times.tolist(), series.values.tolist(), series.interpolation)
         for name, prior in self.priors.items():

@@ -61,8 +61,8 @@ def to_inference_data(posterior: Posterior, draws: Draws) -> InferenceData:
             },
             log_likelihood=pointwise,
             observed_data=observed,
-            constant_data={PROBLEM: np.array(problem_to_json(posterior.problem))},
-            dims=dims,
+            constant_data={PROBLEM: np.array(problem_to_json(posterior.problem)), **_censored(posterior.problem)},
+            dims=dims | {f"{label} censored": own for label, own in dims.items()},
             coords=coords,
             attrs=_attributes(posterior, draws)
             | {"likelihood_gap": _gap(chunk.log_likelihood, pointwise), "misfit": _misfit(posterior, flat, chunk)},
@@ -83,7 +83,10 @@ def _gap(carried: np.ndarray, pointwise: Mapping[str, np.ndarray]) -> float:
 def _misfit(posterior: Posterior, theta: np.ndarray, chunk: Chunk) -> float:
     """Measure by how many standard deviations the best draw misses the data, as a root mean square; 1 is usual."""
     best = int(np.argmax(chunk.log_likelihood))
-    perfect = sum(part.log_likelihood_bound(theta[best : best + 1])[0] for part in posterior.likelihoods)
+    row = theta[best : best + 1]
+    found = posterior.outputs(row).values
+    pairs = zip(posterior.likelihoods, found, strict=True)
+    perfect = sum(part.log_likelihood_bound(row, outputs)[0] for part, outputs in pairs)
     size = sum(experiment.size for experiment in posterior.problem.experiments)
     missing = float(perfect - chunk.log_likelihood.flat[best])
     return float(np.sqrt(2 * missing / size)) if np.isfinite(missing) and missing > 0 else 0.0
@@ -108,10 +111,20 @@ def _observed(problem: Problem) -> tuple[dict[str, np.ndarray], dict[str, list[s
     for experiment in problem.experiments:
         for entry in experiment.observations:
             label = _label(problem, experiment.name, entry.output)
-            values[label] = entry.values
+            values[label] = entry.values  # limits where these are censored
             dims[label] = [f"{label} time"]
             coords[f"{label} time"] = entry.times
     return values, dims, coords
+
+
+def _censored(problem: Problem) -> dict[str, np.ndarray]:
+    """Which of the data are limits, below (-1) or above (1) which they lie; of outputs that have any."""
+    return {
+        f"{_label(problem, experiment.name, entry.output)} censored": entry.censored
+        for experiment in problem.experiments
+        for entry in experiment.observations
+        if entry.censored.any()
+    }
 
 
 def _attributes(posterior: Posterior, draws: Draws) -> dict[str, Any]:
@@ -196,4 +209,4 @@ def identifiability_of(data: InferenceData) -> Identifiability:
     if stored is not None and IDENTIFIABILITY in stored:
         with suppress(IdentifiabilityError):  # of another version of this package
             return Identifiability.from_json(json.loads(str(stored[IDENTIFIABILITY].item())))
-    return analyse([e.model for e in problem_of(data).experiments], time_limit=inf, effort=1.0)
+    return analyse([e.analysed for e in problem_of(data).experiments], time_limit=inf, effort=1.0)

@@ -47,7 +47,7 @@ AHEAD = (
     ("samplers.collapsed.batches._metropolis", "23J2"),
     ("samplers.collapsed.batches._added", "12"),
     ("samplers.collapsed.batches._stood", "JB"),
-    ("posterior.observed.log_likelihood_bound", "2o"),
+    ("posterior.observed.log_likelihood_bound", "32o"),
 )
 
 

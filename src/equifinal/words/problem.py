@@ -63,7 +63,7 @@ def _experiment_words(experiment: Experiment) -> list[str]:
     for fact in _experiment_facts(experiment)["observations"]:
         span = f", at times {fact['first']:g} to {fact['last']:g}" if fact["count"] else ""
         kind = f"increments over {_range(fact['intervals'])}" if fact["increment"] else "values"
-        lines.append(f"  {fact['output']}: {fact['count']} {kind}{span}; noise {fact['noise']}")
+        lines.append(f"  {fact['output']}: {fact['count']} {kind}{span}{_beyond(fact)}; noise {fact['noise']}")
     return lines if len(lines) > 1 else [lines[0] + " none"]
 
 
@@ -81,11 +81,19 @@ def _experiment_facts(experiment: Experiment) -> dict[str, Any]:
                 "last": float(entry.times[-1]) if entry.values.size else None,
                 "increment": entry.increment,
                 "intervals": [float(d) for d in entry.times - entry.previous] if entry.increment else None,
+                "below": int((entry.censored < 0).sum()),
+                "above": int((entry.censored > 0).sum()),
                 "noise": str(entry.noise),
             }
             for entry in experiment.observations
         ],
     }
+
+
+def _beyond(fact: dict[str, Any]) -> str:
+    """How many are known by a limit only."""
+    parts = [f"{fact[key]} {key} a limit" for key in ("below", "above") if fact[key]]
+    return f", {' and '.join(parts)}" if parts else ""
 
 
 def _range(intervals: list[float]) -> str:

@@ -6,7 +6,7 @@ import csv
 import io
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ class SimulationTable:
 
     experiment: str
     columns: Mapping[str, np.ndarray]
+    censored: Mapping[str, np.ndarray] = field(default_factory=dict)  # -1 and 1 where a number is a limit
 
     def to_csv(self) -> str:
         buffer = io.StringIO()
@@ -32,12 +33,22 @@ class SimulationTable:
             buffer.write(f"# {self.experiment}\n")
         writer = csv.writer(buffer, lineterminator="\n")
         writer.writerow(self.columns)
-        for row in zip(*self.columns.values(), strict=True):
-            writer.writerow([_cell(value) for value in row])
+        columns = [self._cells(name) for name in self.columns]
+        writer.writerows(zip(*columns, strict=True))
         return buffer.getvalue()
 
+    def _cells(self, name: str) -> list[str]:
+        numbers = [_cell(value) for value in self.columns[name]]
+        if name not in self.censored:
+            return numbers
+        return [{0: "", -1: "<", 1: ">"}[int(side)] + n for side, n in zip(self.censored[name], numbers, strict=True)]
+
     def to_json(self) -> dict[str, Any]:
-        return {"name": self.experiment, "columns": {k: [float(v) for v in c] for k, c in self.columns.items()}}
+        made: dict[str, Any] = {"name": self.experiment}
+        made["columns"] = {k: [float(v) for v in c] for k, c in self.columns.items()}
+        if self.censored:
+            made["censored"] = {k: [int(side) for side in sides] for k, sides in self.censored.items()}
+        return made
 
 
 def _cell(value: float) -> str:
@@ -58,7 +69,8 @@ def tables(
         columns = {"time": trajectory.times}
         columns |= dict(trajectory.observed if noise else trajectory.outputs)
         columns |= {k: v for k, v in trajectory.states.items() if states and k not in columns}
-        made.append(SimulationTable(trajectory.experiment, columns))
+        censored = {k: sides for k, sides in trajectory.censored.items() if sides.any()}
+        made.append(SimulationTable(trajectory.experiment, columns, censored))
     return made
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from equifinal.errors import DataError, ModelError, did_you_mean
 from equifinal.formats.petab.courses import Condition, Course, is_number
@@ -155,7 +155,7 @@ def _after_rest(
 
 def _observations(entry: Seen, noises: Mapping[str, Expression]) -> Observations:
     observable = entry.observable
-    argument: float | str | Expression | tuple[float, ...]
+    argument: Any
     if entry.numbers is not None:
         argument = entry.numbers[0] if len(set(entry.numbers)) == 1 else tuple(entry.numbers)
     else:

@@ -7,8 +7,21 @@ from collections.abc import Collection, Iterable
 from equifinal.language.functions import FUNCTIONS
 from equifinal.language.parser import KNOWN_FUNCTIONS
 
-# what means something else in the language, or in results
-RESERVED = {"t", "and", "or", "not", "chain", "draw", "lp", "log_like", "acceptance_rate", *FUNCTIONS, *KNOWN_FUNCTIONS}
+# what means something else in the language (m: in noise), or in results
+RESERVED = {
+    "t",
+    "m",
+    "and",
+    "or",
+    "not",
+    "chain",
+    "draw",
+    "lp",
+    "log_like",
+    "acceptance_rate",
+    *FUNCTIONS,
+    *KNOWN_FUNCTIONS,
+}
 
 
 def renamed(identifiers: Iterable[str]) -> dict[str, str]:
