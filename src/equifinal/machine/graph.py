@@ -162,11 +162,11 @@ class Graph:
                 return self.choose(a, self.zero, self.negative(a), a)
             case "min", (a, *others):
                 for b in others:
-                    a = self.choose(b, a, b, a)
+                    a = self._smaller(a, b, a, b)
                 return a
             case "max", (a, *others):
                 for b in others:
-                    a = self.choose(a, b, b, a)
+                    a = self._smaller(a, b, b, a)
                 return a
             case "piecewise", (*pieces, value):
                 for at in range(len(pieces) - 2, -1, -2):
@@ -175,6 +175,11 @@ class Graph:
             case name, (a,):
                 return self.function(name, a)
         raise AssertionError(function)
+
+    def _smaller(self, a: int, b: int, less: int, greater: int) -> int:
+        """One value if a < b, the other if b < a, and else their mean: not a number if a or b is not."""
+        mean = self.multiply(self.number(Fraction(1, 2)), self.add(less, greater))
+        return self.choose(a, b, less, self.choose(b, a, greater, mean))
 
     def operands(self, a: int) -> tuple[int, ...]:
         node = self.nodes[a]
@@ -266,11 +271,19 @@ class Graph:
         raise AssertionError(name)
 
     def _power_derivative(self, a: int, d: Mapping[int, int]) -> int:
-        """The derivative of x^n: n x^(n-1) dx + x^n log(x) dn, the second term being 0 where x is."""
+        """The derivative of x^n: n x^(n-1) dx + x^n log(x) dn.
+
+        Where x is 0 the second term is 0, and the first as well if n < 1: a state that is and stays at zero has
+        derivatives.
+        """
         _, x, n = self.nodes[a]
         found = self.zero
         if d[x] != self.zero:
             slope = self.multiply(n, self.real_power(x, self.subtract(n, self.one)))
+            exponent = self._value(n)
+            if exponent is None or exponent < 1:
+                at_zero = self.choose(n, self.one, self.zero, slope)
+                slope = self.choose(self.zero, x, slope, self.choose(x, self.zero, slope, at_zero))
             found = self.multiply(slope, d[x])
         if d[n] != self.zero:
             growth = self.choose(self.zero, x, self.multiply(a, self.function("log", x)), self.zero)

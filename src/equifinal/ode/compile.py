@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from equifinal.errors import SolverError, did_you_mean
-from equifinal.language.expression import Expression
+from equifinal.language.expression import TIME, Expression
 from equifinal.language.model import Model
 from equifinal.machine import native
 from equifinal.machine.functions import Functions
@@ -140,11 +140,16 @@ def compile_system(model: Model, parameters: tuple[str, ...]) -> System:
     return System(model, parameters, arguments, seconds, dynamics, start, plain, [2e-5])
 
 
+def inputs_of(model: Model) -> tuple[str, ...]:
+    """What the integrators take for inputs: the model's own, and time itself where it is named."""
+    return (*model.inputs, TIME) if model.uses_time else model.inputs
+
+
 class _Functions(Functions):
     """Expressions of a model as nodes of one graph, by name."""
 
     def __init__(self, model: Model, arguments: tuple[str, ...], groups: Mapping[str, Iterable[Expression]]):
-        super().__init__({"x": model.states, "p": arguments, "u": model.inputs}, groups)
+        super().__init__({"x": model.states, "p": arguments, "u": inputs_of(model)}, groups)
 
     @cached_property
     def jacobian(self) -> Sparse:
@@ -153,7 +158,7 @@ class _Functions(Functions):
 
 def _plain_table(model: Model, dynamics: _Functions, start: _Functions) -> Table:
     graph, f = dynamics.graph, dynamics.nodes["f"]
-    n, n_inputs = len(f), len(model.inputs)
+    n, n_inputs = len(f), len(inputs_of(model))
     velocities = {graph.load("u", i): graph.load("du", i) for i in range(n_inputs)}
     code = dynamics.compile(
         {
@@ -180,14 +185,14 @@ def _plain_table(model: Model, dynamics: _Functions, start: _Functions) -> Table
 def _sensitivity_table(system: System) -> Table:
     dynamics, start = system._dynamics, system._start
     graph, f, y = dynamics.graph, dynamics.nodes["f"], dynamics.nodes["y"]
-    n, width = system.n_states, system.n_sensitivities
+    n, width, n_inputs = system.n_states, system.n_sensitivities, len(inputs_of(system.model))
     jacobian = dynamics.jacobian
     forcing = Sparse.gradient(graph, f, "p", width)
     output_x = Sparse.gradient(graph, y, "x", n)
     output_p = Sparse.gradient(graph, y, "p", width)
     start_p = Sparse.gradient(start.graph, start.nodes["x0"], "p", width)
     direction = {graph.load("x", i): graph.load("dx", i) for i in range(n)}
-    direction |= {graph.load("u", i): graph.load("du", i) for i in range(system.n_inputs)}
+    direction |= {graph.load("u", i): graph.load("du", i) for i in range(n_inputs)}
     code = dynamics.compile(
         {
             "tangent": f + jacobian.nodes + forcing.nodes,
@@ -216,7 +221,7 @@ def _sensitivity_table(system: System) -> Table:
         output_p,
         start_p._replace(columns=[place[c] for c in start_p.columns]),
     ]
-    sizes = [n, len(y), system.n_inputs, len(columns), width]
+    sizes = [n, len(y), n_inputs, len(columns), width]
     return _table(sizes, places, patterns, columns, _looped(jacobian, n), (code, start_code, *system._plain.codes))
 
 

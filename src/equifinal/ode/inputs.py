@@ -69,6 +69,13 @@ class Inputs:
         table[-1, 1 + self.values.shape[1] :] = 0.0
         return table
 
+    @cached_property
+    def table_with_time(self) -> np.ndarray:
+        """The same with time as one more input: at each break the break itself, with slope 1."""
+        width, ones = self.values.shape[1], np.ones((len(self.breaks), 1))
+        values, slopes = self.table[:, : 1 + width], self.table[:, 1 + width :]
+        return np.concatenate([values, self.breaks[:, None], slopes, ones], axis=1)
+
 
 def _points(times: ArrayLike, values: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     breaks, levels = np.atleast_1d(np.array(times, dtype=float)), np.array(values, dtype=float)

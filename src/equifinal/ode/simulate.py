@@ -22,7 +22,7 @@ from equifinal.ode.layout import Batch
 from equifinal.ode.rodas5p import TABLEAU
 
 _METHODS = {"auto": 0, "explicit": 1, "stiff": 2}
-_NO_INPUTS = np.zeros((1, 1))
+_NO_INPUTS, _TIME = np.zeros((1, 1)), np.array([[0.0, 0.0, 1.0]])
 _RETURN_VALUE = np.zeros(2, dtype=np.int64)  # the integrator's calling convention wants a place for a result it lacks
 _RETURN_AT, _TABLEAU_AT = address(_RETURN_VALUE), address(TABLEAU)
 _WORTH_A_THREAD = 2e-4  # seconds of work below which handing it to another thread costs more than it saves
@@ -190,12 +190,12 @@ def simulate(
 
 def _input_table(system: System, inputs: Inputs | None) -> tuple[np.ndarray, int]:
     if system.n_inputs == 0:
-        return _NO_INPUTS, 1
+        return (_TIME, 1) if system.model.uses_time else (_NO_INPUTS, 1)
     if inputs is None:
         raise SolverError(f"the model has inputs ({', '.join(system.model.inputs)}), which must be given")
     if inputs.values.shape[1] != system.n_inputs:
         raise SolverError(f"the model has {system.n_inputs} inputs, but {inputs.values.shape[1]} are given")
-    return inputs.table, len(inputs.breaks)
+    return inputs.table_with_time if system.model.uses_time else inputs.table, len(inputs.breaks)
 
 
 # --- threads ----------------------------------------------------------------------------------------------
