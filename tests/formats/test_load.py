@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import equifinal
-from equifinal.errors import DataError
+from equifinal.errors import DataError, ModelError
 from equifinal.examples import EXAMPLES, example_path
 from equifinal.formats import json, petab, sbml, toml
 from equifinal.formats.json import problem_to_json
@@ -41,8 +41,10 @@ def test_a_format_recognises_and_loads_its_own(known: Format, tmp_path: Path) ->
     assert [other for other in FORMATS if other.recognises(path)] == [known]
     problem = known.load(path)
     assert isinstance(problem, Problem)
-    assert problem.name == "decay"
-    assert problem.fingerprint() == load(path).fingerprint() == toml.loads(DECAY, name="decay").fingerprint()
+    assert problem.name == path.stem
+    assert problem.fingerprint() == load(path).fingerprint()
+    if known in (toml, json):
+        assert problem.fingerprint() == toml.loads(DECAY, name="decay").fingerprint()
     assert known.load(path, data=False).priors == problem.priors
 
 
@@ -60,7 +62,7 @@ def test_damaged_files_are_the_users_errors(known: Format, tmp_path: Path) -> No
     whole = path.read_bytes()
     for damaged in (b"", whole[: len(whole) // 3], bytes(range(128, 256)), b"[" * 100_000):
         path.write_bytes(damaged)
-        with pytest.raises(DataError, match=path.name):
+        with pytest.raises((DataError, ModelError), match=path.name):
             known.load(path)
 
 
