@@ -249,15 +249,46 @@ def check(problem: ProblemArgument, as_json: JsonOption = False) -> None:
 
     FILE is a problem file, EXAMPLE the name of a bundled example.
     """
+    from equifinal.posterior.nominal import at_nominal
     from equifinal.samplers.settings import run_settings
     from equifinal.words.problem import problem_facts, problem_words
 
     loaded = load_problem(problem)
     run_settings(loaded, {})  # a mistake under [sampling] is better found now
+    nominal = at_nominal(loaded)
     if as_json:
-        _print_json(problem_facts(loaded))
+        _print_json(problem_facts(loaded, nominal))
     else:
-        print(problem_words(loaded))
+        print(problem_words(loaded, nominal))
+
+
+@app.command("import")
+def import_(
+    problem: ProblemArgument,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="File to write, .toml or .json.", show_default="standard output")
+    ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a file that is there.")] = False,
+) -> None:
+    """Write a problem of any known format as a problem file of equifinal's own.
+
+    FILE is a PEtab problem (YAML), a model in SBML (XML), or a problem file. What is written has the same posterior.
+    """
+    from equifinal.errors import DataError
+    from equifinal.files import replace_file
+    from equifinal.formats.json import problem_to_json
+    from equifinal.formats.toml_writing import problem_to_toml
+
+    loaded = load_problem(problem)
+    if out is not None and out.exists() and not overwrite:
+        raise DataError(f"{out} exists already; give another name, or `overwrite=True`")
+    as_json = out is not None and out.suffix.lower() == ".json"
+    text = problem_to_json(loaded) if as_json else problem_to_toml(loaded)
+    if out is None:
+        print(text, end="")
+    else:
+        replace_file(out, lambda path: path.write_text(text, encoding="utf-8"), "the problem")
+        print(f"wrote {out}", file=sys.stderr)
 
 
 @app.command()
@@ -280,7 +311,8 @@ def simulate(
 ) -> None:
     """Solve the model at given parameters, as CSV.
 
-    FILE is a problem file, EXAMPLE the name of a bundled example. Parameters left out are at their prior's median.
+    FILE is a problem file, EXAMPLE the name of a bundled example. Parameters left out are at their nominal value, or
+    else their prior's median.
     """
     from equifinal.cli.arguments import read_times, read_values
     from equifinal.words import simulations as simulation_table
@@ -288,7 +320,8 @@ def simulate(
     loaded = load_problem(problem, data=not times)  # with times given, the data need not be there yet
     values, assumed = read_values(loaded, at or [])
     if assumed:
-        print("at their prior's median: " + ", ".join(f"{k} = {v:.6g}" for k, v in assumed.items()), file=sys.stderr)
+        origin = "nominal value" if loaded.nominal else "prior's median"
+        print(f"at their {origin}: " + ", ".join(f"{k} = {v:.6g}" for k, v in assumed.items()), file=sys.stderr)
     tables = simulation_table.tables(loaded, values, read_times(times), noise, states, seed)
     if out:
         for path in simulation_table.write(tables, out):
@@ -367,7 +400,8 @@ def equivalents(
         effort=effort,
     )
     if assumed:
-        print("at their prior's median: " + ", ".join(f"{k} = {v:.6g}" for k, v in assumed.items()), file=sys.stderr)
+        origin = "nominal value" if loaded.nominal else "prior's median"
+        print(f"at their {origin}: " + ", ".join(f"{k} = {v:.6g}" for k, v in assumed.items()), file=sys.stderr)
     if as_json:
         _print_json(result.to_json())
     else:

@@ -14,7 +14,7 @@ MAX_TIMES = 1_000_000
 
 
 def read_values(problem: Problem, given: Sequence[str]) -> tuple[dict[str, float], dict[str, float]]:
-    """Read values from ``name=value`` texts; those left out are prior medians, also returned by themselves."""
+    """Read values from ``name=value`` texts; others are nominal or prior medians, also returned by themselves."""
     values: dict[str, float] = {}
     for text in given:
         name, equals, number = (part.strip() for part in text.partition("="))
@@ -29,10 +29,13 @@ def read_values(problem: Problem, given: Sequence[str]) -> tuple[dict[str, float
         except ValueError:
             raise DataError(f"--at {text}: '{number}' is not a number") from None
     open_names = [name for name in problem.parameters if name not in values]
-    without = [name for name in open_names if name not in problem.priors]
+    without = [name for name in open_names if name not in problem.priors and name not in problem.nominal]
     if without:
         raise DataError(f"{', '.join(without)}: neither a value nor a prior is given; add --at {without[0]}=VALUE")
-    assumed = {name: float(problem.priors[name].quantile(0.5)) for name in open_names}
+    assumed = {
+        name: float(problem.nominal[name] if name in problem.nominal else problem.priors[name].quantile(0.5))
+        for name in open_names
+    }
     return {name: (values | assumed)[name] for name in problem.parameters}, assumed
 
 

@@ -49,6 +49,8 @@ def problem_to_json(problem: Problem) -> str:
         "priors": {name: _prior(prior) for name, prior in problem.priors.items()},
         "solver": vars(problem.solver),
         "labels": {name: vars(label) for name, label in problem.labels.items()},
+        "nominal": dict(problem.nominal),
+        "notes": list(problem.notes),
     }
     return json.dumps(document, ensure_ascii=False)
 
@@ -72,6 +74,8 @@ def problem_from_json(text: str) -> Problem:
             {},
             document["name"],
             {name: Label(**label) for name, label in document.get("labels", {}).items()},
+            document.get("nominal", {}),
+            tuple(document.get("notes", ())),
         )
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError, EquifinalError) as error:
         raise DataError(f"this is not a stored problem: {error}") from None

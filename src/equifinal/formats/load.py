@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 from equifinal.errors import DataError
-from equifinal.formats import json, toml
+from equifinal.formats import json, petab, sbml, toml
 from equifinal.problem.problem import Problem
 
 
@@ -37,7 +37,7 @@ class Format(Protocol):
         """
 
 
-FORMATS: tuple[Format, ...] = (toml, json)
+FORMATS: tuple[Format, ...] = (toml, json, petab, sbml)
 
 
 def load(path: str | Path, *, data: bool = True) -> Problem:

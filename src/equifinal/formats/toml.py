@@ -129,7 +129,9 @@ def _problem(document: Mapping[str, Any], folder: Path, name: str) -> Problem:
     sampling = table_of(document, "sampling")
     check_keys(sampling, SAMPLING_KEYS, "[sampling]")
     labels = read_labels(document, taken_names(model))
-    return Problem(experiments, priors, solver, sampling, name, labels)
+    given = table_of(document, "parameters").items()
+    nominal = {canonical_name(key): value["nominal"] for key, value in given if "nominal" in value}
+    return Problem(experiments, priors, solver, sampling, name, labels, nominal)
 
 
 def _model(document: Mapping[str, Any], priors: Mapping[str, Prior]) -> Model:
@@ -158,7 +160,7 @@ def _prior(name: str, value: Any) -> Prior:
     with inside(f"[parameters] {name}"):
         if not isinstance(value, dict):
             raise DataError(f'expected a table such as {{ prior = "uniform", lower = 0, upper = 1 }}, not {value!r}')
-        table = {key: entry for key, entry in value.items() if key not in LABEL_KEYS}
+        table = {key: entry for key, entry in value.items() if key not in (*LABEL_KEYS, "nominal")}
         family, arguments = named(table, "prior", "a distribution")
         return Prior(family, **arguments)
 
@@ -174,13 +176,13 @@ def _experiments(
     if not entries:
         parts = {key: table_of(document, key) for key in ("data", "inputs")}
         if not is_nonmem(parts["data"], folder):
-            yield _experiment(parts, document, {}, model, shared, folder, parameters)
+            yield _experiment(parts, document, {}, model, shared, folder, list(priors))
             return
         with inside("[data]"):
             found = subjects(parts["data"], model, folder)
         for each in found:
             with inside(f"[data] subject {each.name}"):
-                experiment = _experiment(parts, document, {}, model, shared, folder, parameters, each)
+                experiment = _experiment(parts, document, {}, model, shared, folder, list(priors), each)
             yield experiment
         return
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
@@ -206,7 +208,7 @@ def _experiments(
             if is_nonmem(parts["data"], folder):
                 with inside("[data]"):
                     subject = subject_of(parts["data"], varied, folder)
-            experiment = _experiment(parts, document, entry, varied, noises, folder, parameters, subject)
+            experiment = _experiment(parts, document, entry, varied, noises, folder, list(priors), subject)
         yield replace(experiment, name=name)
 
 

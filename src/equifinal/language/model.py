@@ -313,7 +313,7 @@ class Model:
     def describe(self) -> str:
         """The model in words, a line for each kind of name."""
         starts = self.initial if self.before is None else {}
-        unknown_starts = [p for x in starts for p in names(self.initial[x]) if p == f"{x}_0"]
+        unknown_starts = [p for x in starts for p in names(self.initial[x]) if p == f"{x}_0" and p in self.parameters]
         rows = [
             ("states", self.states),
             ("parameters", [p for p in self.parameters if p not in unknown_starts]),

@@ -102,7 +102,7 @@ class _Reader:
         initial = self._collect("initial", "has two initial values")
         if not equations:
             raise ModelError("the model has no states: write at least one equation such as x' = -k*x")
-        self._check_roles(equations, definitions)
+        self._check_roles(equations, definitions, initial)
         for statement in self.statements:
             if statement.kind == "initial" and statement.name not in equations:
                 hint = did_you_mean(statement.name, equations)
@@ -142,7 +142,12 @@ class _Reader:
             found[statement.name] = statement.expression
         return found
 
-    def _check_roles(self, equations: Mapping[str, Expression], definitions: Mapping[str, Expression]) -> None:
+    def _check_roles(
+        self,
+        equations: Mapping[str, Expression],
+        definitions: Mapping[str, Expression],
+        initial: Mapping[str, Expression],
+    ) -> None:
         for statement in self.statements:
             name = statement.name
             clashes = {
@@ -159,7 +164,7 @@ class _Reader:
             if name in self.constants:
                 raise ModelError(f"'{name}' is declared both as a constant and as an input", word=name)
         for state in equations:
-            if f"{state}_0" in definitions:
+            if f"{state}_0" in definitions and state not in initial:
                 raise ModelError(
                     f"'{state}_0' names the initial value of '{state}' and cannot be defined", word=f"{state}_0"
                 )

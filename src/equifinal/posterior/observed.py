@@ -173,6 +173,19 @@ def log_likelihood(outputs: Array, theta: Array, observed: Observed, pointwise: 
 
 
 @compiled
+def log_densities_and_peaks(outputs: Array, theta: Array, observed: Observed) -> tuple[Array, Array]:
+    """The log density of each observation at the first row of theta, and what it would be if the output hit it."""
+    found, peaks = np.empty(observed.size), np.empty(observed.size)
+    for j in range(observed.size):
+        seen = observed[j]
+        m = _output(outputs, 0, seen)
+        a = _arguments(seen, outputs, 0, theta, 0) if seen.varies else _numbers(seen)
+        found[j] = log_density(seen.family, seen.y, seen.log_y, m, of_output(seen.family, m), a)
+        peaks[j] = log_density(seen.family, seen.y, seen.log_y, seen.y, of_output(seen.family, seen.y), a)
+    return found, peaks
+
+
+@compiled
 def log_likelihood_bound(outputs: Array, theta: Array, observed: Observed) -> Array:
     """What the log likelihood of each row cannot exceed, whatever the model's outputs are.
 

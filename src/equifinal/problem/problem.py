@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -44,7 +45,9 @@ class Problem:
     """Experiments that share parameters, a prior for each parameter, and settings.
 
     ``priors`` may be empty for an identifiability analysis; `require_complete` says what a fit would miss. ``labels``
-    say how names are written for readers; that of time goes by ``t``.
+    say how names are written for readers; that of time goes by ``t``. ``nominal`` are values of parameters that whoever
+    made the problem gives with it, such as the published ones; nothing is inferred from them. ``notes`` say what a
+    reader of another format had to leave out.
     """
 
     experiments: tuple[Experiment, ...]
@@ -53,6 +56,8 @@ class Problem:
     sampling: Mapping[str, object] = field(default_factory=dict)
     name: str = "problem"
     labels: Mapping[str, Label] = field(default_factory=dict)
+    nominal: Mapping[str, float] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.experiments:
@@ -70,6 +75,11 @@ class Problem:
                     f"parameter '{name}' has a prior but appears neither in the equations nor in the noise"
                     f"{did_you_mean(name, known)}"
                 )
+        for name, value in self.nominal.items():
+            if name not in known:
+                raise DataError(f"'{name}' has a nominal value but is not a parameter{did_you_mean(name, known)}")
+            if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+                raise DataError(f"the nominal value of '{name}' must be a finite number, not {value!r}")
         for name in (*known, *self.quantities, *(y for e in self.experiments for y in e.model.outputs)):
             if name in AXES:
                 raise DataError(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from typing import TYPE_CHECKING, Any
 
 from equifinal.errors import DataError
 from equifinal.language.expression import number_text, to_text
@@ -10,10 +11,17 @@ from equifinal.language.happening import happening_lines
 from equifinal.problem.data import Experiment
 from equifinal.problem.problem import Problem
 
+if TYPE_CHECKING:
+    from equifinal.posterior.nominal import AtNominal
 
-def problem_facts(problem: Problem) -> dict[str, Any]:
-    """Describe a problem as plain data."""
+
+def problem_facts(problem: Problem, nominal: AtNominal | None = None) -> dict[str, Any]:
+    """Describe a problem as plain data; `nominal` is what it is like at its nominal values, where that is known."""
     model = problem.model
+    evaluated: dict[str, Any] = {"values": dict(problem.nominal)} if problem.nominal else {}
+    if nominal is not None:
+        evaluated |= {"log_likelihood": nominal.log_likelihood, "log_prior": nominal.log_prior}
+        evaluated |= {"chi2": nominal.chi_squared}
     return {
         "name": problem.name,
         "equations": model.to_text(),
@@ -29,12 +37,14 @@ def problem_facts(problem: Problem) -> dict[str, Any]:
             for name, expression in {**model.quantities, **model.trajectories}.items()
         },
         "experiments": [_experiment_facts(experiment) for experiment in problem.experiments],
+        "nominal": evaluated or None,
+        "notes": list(problem.notes),
         "ready_to_fit": not _missing(problem),
         "missing": _missing(problem),
     }
 
 
-def problem_words(problem: Problem) -> str:
+def problem_words(problem: Problem, nominal: AtNominal | None = None) -> str:
     """Describe a problem in words."""
     parts = [f"{problem.name}\n", problem.model.to_text(), "", problem.model.describe()]
     if problem.priors:
@@ -46,9 +56,21 @@ def problem_words(problem: Problem) -> str:
         parts += ["", "priors:", *[row.replace("; sampled on the identity scale", "") for row in rows]]
     for experiment in problem.experiments:
         parts += ["", *_experiment_words(experiment)]
+    if nominal is not None:
+        parts += ["", _nominal_words(nominal)]
+    if problem.notes:
+        parts += ["", *(f"note: {note}" for note in problem.notes)]
     missing = _missing(problem)
     parts += ["", missing or "ready to fit"]
     return "\n".join(parts)
+
+
+def _nominal_words(nominal: AtNominal) -> str:
+    if not math.isfinite(nominal.log_likelihood):
+        return "at the nominal values the model cannot be solved, or the data are impossible"
+    squares = "" if nominal.chi_squared is None else f", chi squared {nominal.chi_squared:.6f}"
+    both = f"log likelihood {nominal.log_likelihood:.6f}, log prior {nominal.log_prior:.6f}"
+    return f"at the nominal values: {both}{squares}"
 
 
 def _experiment_words(experiment: Experiment) -> list[str]:

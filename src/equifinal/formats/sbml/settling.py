@@ -1,0 +1,375 @@
+"""Formulas as SBML and PEtab write them, and what the model language makes of them.
+
+An *open* formula is an `Expression` that may call more than the language has: comparisons of anything (``lt``, ``le``,
+``eq``, ``ne``), ``and``, ``or``, ``xor``, ``not``, and functions such as ``floor`` and ``arcsin``. When a model is
+made, every constant has its value, and a formula is settled: what is a number becomes one, comparisons with time
+become conditions of the language, and whatever is left has no place in it and is refused.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+from equifinal.errors import ModelError
+from equifinal.language.conditions import both, compared, either, negated
+from equifinal.language.expression import (
+    TIME,
+    Call,
+    Expression,
+    Number,
+    Power,
+    Product,
+    Sum,
+    evaluate,
+    names,
+    negative,
+    reciprocal,
+    substitute,
+    walk,
+)
+from equifinal.language.functions import CONDITIONS, FUNCTIONS, call_on_arrays
+
+ZERO, ONE = Number(Fraction(0)), Number(Fraction(1))
+UNDEFINED = Call("undefined", ())  # what a piecewise function is where no condition holds
+COMPARISONS = {"lt": "<", "le": "<="}
+LOGIC = ("and", "or", "xor", "not")
+ONLY_NUMBERS: dict[str, Callable[..., float]] = {
+    "floor": math.floor,
+    "ceiling": math.ceil,
+    "factorial": lambda x: math.gamma(x + 1),
+    "quotient": lambda a, b: math.trunc(a / b),
+    "rem": math.fmod,
+    "sign": lambda x: float((x > 0) - (x < 0)),
+    "arcsin": math.asin,
+    "arccos": math.acos,
+    "arctan": math.atan,
+}
+
+
+# --- functions in terms of those that there are ---
+
+
+def number(value: float | Fraction | int) -> Number:
+    """A number as it prints, so that 0.1 is 1/10."""
+    return Number(value if isinstance(value, Fraction) else Fraction(repr(value)))
+
+
+def power(base: Expression, exponent: Expression) -> Expression:
+    value = _exact(exponent)
+    if value is None:
+        return Call("power", (base, exponent))
+    if value.denominator != 1 or abs(value) > 1000:
+        return Call("power", (base, Number(value)))
+    return Power(base, int(value)) if value else ONE
+
+
+def logarithm(x: Expression, base: Expression | None = None) -> Expression:
+    natural = Call("log", (x,))
+    return natural if base is None else Product((natural, reciprocal(Call("log", (base,)))))
+
+
+def less(left: Expression, right: Expression, *, equal: bool = False) -> Expression:
+    return Call("le" if equal else "lt", (left, right))
+
+
+def _half(*terms: Expression) -> Expression:
+    return Product((Number(Fraction(1, 2)), Sum(terms)))
+
+
+def _exp(x: Expression, sign: int = 1) -> Expression:
+    return Call("exp", (x if sign > 0 else negative(x),))
+
+
+def _sinh(x: Expression) -> Expression:
+    return _half(_exp(x), negative(_exp(x, -1)))
+
+
+def _cosh(x: Expression) -> Expression:
+    return _half(_exp(x), _exp(x, -1))
+
+
+def _root_of_square(x: Expression, shift: int) -> Expression:
+    return Call("power", (Sum((Power(x, 2), Number(Fraction(shift)))), Number(Fraction(1, 2))))
+
+
+def _arcsinh(x: Expression) -> Expression:
+    return Call("log", (Sum((x, _root_of_square(x, 1))),))
+
+
+def _arccosh(x: Expression) -> Expression:
+    return Call("log", (Sum((x, _root_of_square(x, -1))),))
+
+
+def _arctanh(x: Expression) -> Expression:
+    return _half(Call("log", (Sum((ONE, x)),)), negative(Call("log", (Sum((ONE, negative(x))),))))
+
+
+def _named(function: str) -> Callable[[Expression], Expression]:
+    return lambda x: Call(function, (x,))
+
+
+def _over(function: Callable[[Expression], Expression]) -> Callable[[Expression], Expression]:
+    return lambda x: reciprocal(function(x))
+
+
+def _of_reciprocal(function: Callable[[Expression], Expression]) -> Callable[[Expression], Expression]:
+    return lambda x: function(reciprocal(x))
+
+
+_sin, _cos, _tan = _named("sin"), _named("cos"), _named("tan")
+# functions of one argument by the names that MathML and PEtab give them
+FUNCTIONS_OF_ONE: dict[str, Callable[[Expression], Expression]] = {
+    **{name: _named(name) for name in ("exp", "abs", "sin", "cos", "tan", "tanh")},
+    **{name: _named(name) for name in ("floor", "ceiling", "factorial", "sign", "arcsin", "arccos", "arctan")},
+    "ln": logarithm,
+    "sqrt": lambda x: Call("power", (x, Number(Fraction(1, 2)))),
+    "sec": _over(_cos),
+    "csc": _over(_sin),
+    "cot": _over(_tan),
+    "sinh": _sinh,
+    "cosh": _cosh,
+    "sech": _over(_cosh),
+    "csch": _over(_sinh),
+    "coth": _over(_named("tanh")),
+    "arcsec": _of_reciprocal(_named("arccos")),
+    "arccsc": _of_reciprocal(_named("arcsin")),
+    "arccot": _of_reciprocal(_named("arctan")),
+    "arcsinh": _arcsinh,
+    "arccosh": _arccosh,
+    "arctanh": _arctanh,
+    "arcsech": _of_reciprocal(_arccosh),
+    "arccsch": _of_reciprocal(_arcsinh),
+    "arccoth": _of_reciprocal(_arctanh),
+}
+
+
+def _exact(expression: Expression) -> Fraction | None:
+    try:
+        return Fraction(evaluate(expression, {}, Fraction))
+    except (KeyError, TypeError, ArithmeticError, ValueError):
+        return None
+
+
+# --- settling ---
+
+
+@dataclass(frozen=True)
+class Settling:
+    """What is known when a model is made.
+
+    Attributes
+    ----------
+    numbers
+        Constants with their values.
+    meanings
+        What else a name in a comparison may stand for: closed definitions, and states that grow evenly with time.
+    long_ago
+        If it is not None, conditions on time are decided: as they were for ever (True), or will be for ever (False).
+    """
+
+    numbers: Mapping[str, Fraction] = field(default_factory=dict)
+    meanings: Mapping[str, Expression] = field(default_factory=dict)
+    long_ago: bool | None = None
+
+    def value(self, expression: Expression) -> Fraction | None:
+        """The number that an open formula is; None if it is not one."""
+        for name in names(expression):
+            if name not in self.numbers:
+                return None
+        try:
+            if not any(isinstance(node, Call) for node in walk(expression)):
+                return Fraction(evaluate(expression, self.numbers, Fraction))
+            found = float(evaluate(expression, _floats(self.numbers, expression), float, _call))
+        except (ArithmeticError, ValueError, TypeError):
+            return None
+        return Fraction(repr(found)) if math.isfinite(found) else None
+
+    def settle(self, expression: Expression, where: str) -> Expression:
+        """The same in the language; a `ModelError` that begins with `where` if that cannot be done."""
+        match expression:
+            case Sum(terms):
+                return Sum(tuple(self.settle(term, where) for term in terms))
+            case Product(factors):
+                return Product(tuple(self.settle(factor, where) for factor in factors))
+            case Power(base, exponent):
+                return Power(self.settle(base, where), exponent)
+            case Call("piecewise", arguments):
+                return self._piecewise(arguments, where)
+            case Call(function, arguments) if function in LOGIC or function in ("lt", "le", "eq", "ne"):
+                return self._condition(expression, where)
+            case Call("undefined"):
+                raise ModelError(f"{where}: a piecewise function has no value where none of its conditions holds")
+            case Call("power", (base, exponent)):
+                return self._power(self.settle(base, where), self.settle(exponent, where))
+            case Call(function, arguments):
+                settled = tuple(self.settle(argument, where) for argument in arguments)
+                if function in FUNCTIONS:
+                    return Call(function, settled)
+                value = self.value(Call(function, settled))
+                if value is None:
+                    raise ModelError(f"{where}: '{function}' is not supported, except of numbers", word=function)
+                return Number(value)
+        return expression
+
+    def _power(self, base: Expression, exponent: Expression) -> Expression:
+        """A power whose exponent is a constant is one by a number, which can be rational."""
+        value = self.value(exponent) if names(exponent) else None
+        if value is not None and value.denominator == 1:
+            return power(base, Number(value))
+        return power(base, exponent)
+
+    # conditions: 1 where they hold, else 0
+
+    def _condition(self, expression: Expression, where: str) -> Expression:
+        match expression:
+            case Call("and", parts):
+                return self._joined(parts, both, ZERO, ONE, where)
+            case Call("or", parts):
+                return self._joined(parts, either, ONE, ZERO, where)
+            case Call("not", (part,)):
+                return _not(self._condition(part, where))
+            case Call("xor", parts):
+                found: Expression = ZERO
+                for part in parts:
+                    found = _either_but_not_both(found, self._condition(part, where))
+                return found
+            case Call("lt" | "le" | "eq" | "ne" as sign, (left, right)):
+                return self._comparison(sign, left, right, where)
+            case Call("piecewise", arguments):
+                *pieces, rest = arguments
+                found = self._condition(rest, where)
+                for at in range(len(pieces) - 2, -1, -2):
+                    holds = self._condition(pieces[at + 1], where)
+                    found = _or(_and(holds, self._condition(pieces[at], where)), _and(_not(holds), found))
+                return found
+        value = self.value(substitute(expression, self.meanings))
+        if value is None:
+            raise ModelError(f"{where}: a condition on {_listed(expression)} is not supported")
+        return ONE if value else ZERO
+
+    def _joined(
+        self, parts: Sequence[Expression], join: Any, deciding: Number, neutral: Number, where: str
+    ) -> Expression:
+        conditions = [self._condition(part, where) for part in parts]
+        if deciding in conditions:
+            return deciding
+        found: Expression = neutral
+        for condition in conditions:
+            if condition != neutral:
+                found = condition if found == neutral else join(found, condition)
+        return found
+
+    def _comparison(self, sign: str, left: Expression, right: Expression, where: str) -> Expression:
+        left, right = (self._in_time(side, where) for side in (left, right))
+        a, b = self.value(left), self.value(right)
+        if a is not None and b is not None:
+            return ONE if {"lt": a < b, "le": a <= b, "eq": a == b, "ne": a != b}[sign] else ZERO
+        if left == right:
+            return ONE if sign in ("le", "eq") else ZERO
+        found = compared(left, COMPARISONS[sign], right) if sign in COMPARISONS else None
+        if found is None:
+            what = _listed(Sum((left, right)))
+            raise ModelError(
+                f"{where}: a condition on {what} is not supported; conditions may compare time with numbers, constants "
+                "and parameters"
+            )
+        return found if self.long_ago is None else self._decided(found)
+
+    def _decided(self, condition: Expression) -> Number:
+        anything = dict.fromkeys(names(condition), Fraction(0))
+        holds = evaluate(condition, anything, Fraction, lambda *_: Fraction(bool(self.long_ago)))
+        return ONE if holds else ZERO
+
+    def _in_time(self, expression: Expression, where: str) -> Expression:
+        if any(name not in self.numbers for name in names(expression)):
+            expression = substitute(expression, self.meanings)
+        return self.settle(expression, where)
+
+    def _piecewise(self, arguments: Sequence[Expression], where: str) -> Expression:
+        *pieces, rest = arguments
+        if len(pieces) == 2 and (smaller := _least_or_greatest(pieces[0], pieces[1], rest)):
+            try:
+                self._condition(pieces[1], where)
+            except ModelError:  # not a condition on time, but this one needs none
+                return self.settle(smaller, where)
+        kept: list[Expression] = []
+        for at in range(0, len(pieces), 2):
+            condition = self._condition(pieces[at + 1], where)
+            if condition == ONE:
+                rest = pieces[at]
+                break
+            if condition != ZERO:
+                kept += [self.settle(pieces[at], where), condition]
+        rest = self.settle(rest, where)
+        while kept and self._same(kept[-2], rest):
+            del kept[-2:]
+        return Call("piecewise", (*kept, rest)) if kept else rest
+
+    def _same(self, a: Expression, b: Expression) -> bool:
+        return a == b or ((value := self.value(a)) is not None and value == self.value(b))
+
+
+def _least_or_greatest(value: Expression, condition: Expression, otherwise: Expression) -> Expression | None:
+    """``piecewise(a, a < b, b)`` is the lesser of a and b, which is continuous whatever they are."""
+    match condition:
+        case Call("lt" | "le", (left, right)) if (value, otherwise) == (left, right):
+            return Call("min", (left, right))
+        case Call("lt" | "le", (left, right)) if (value, otherwise) == (right, left):
+            return Call("max", (left, right))
+    return None
+
+
+def _not(condition: Expression) -> Expression:
+    return ZERO if condition == ONE else ONE if condition == ZERO else negated(condition)
+
+
+def _and(a: Expression, b: Expression) -> Expression:
+    if ZERO in (a, b):
+        return ZERO
+    return b if a == ONE else a if b == ONE else both(a, b)
+
+
+def _or(a: Expression, b: Expression) -> Expression:
+    return _not(_and(_not(a), _not(b)))
+
+
+def _either_but_not_both(a: Expression, b: Expression) -> Expression:
+    return _or(_and(a, _not(b)), _and(_not(a), b))
+
+
+def _listed(expression: Expression) -> str:
+    found = [f"'{name}'" for name in names(expression) if name != TIME]
+    return ", ".join(found[:3]) or "time of this form"
+
+
+def _floats(numbers: Mapping[str, Fraction], expression: Expression) -> dict[str, float]:
+    return {name: float(numbers[name]) for name in names(expression)}
+
+
+def _call(function: str, arguments: Sequence[float]) -> float:
+    if function in ONLY_NUMBERS:
+        return float(ONLY_NUMBERS[function](*arguments))
+    if function in CONDITIONS:
+        raise ValueError
+    match function, arguments:
+        case "lt", (a, b):
+            return float(a < b)
+        case "le", (a, b):
+            return float(a <= b)
+        case "eq", (a, b):
+            return float(a == b)
+        case "ne", (a, b):
+            return float(a != b)
+        case "and", _:
+            return float(all(arguments))
+        case "or", _:
+            return float(any(arguments))
+        case "xor", _:
+            return float(sum(map(bool, arguments)) % 2)
+        case "not", (a,):
+            return float(not a)
+    return float(call_on_arrays(function, arguments))

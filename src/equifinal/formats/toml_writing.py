@@ -1,0 +1,333 @@
+"""A problem as a readable problem file (TOML): one model, and for each experiment what is different in it.
+
+Definitions and initial values that differ between experiments become constants, which an experiment may set to numbers
+or expressions. Not every problem fits into this; what was written is therefore read back and compared.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from equifinal.errors import DataError, EquifinalError
+from equifinal.formats import toml
+from equifinal.language.expression import Expression, Name, Number, evaluate, names, number_text, to_text
+from equifinal.language.functions import call_on_arrays
+from equifinal.language.lowering import without_conditions
+from equifinal.language.model import Event, Model
+from equifinal.problem.data import Experiment
+from equifinal.problem.noise import Noise
+from equifinal.problem.prior import Prior
+from equifinal.problem.problem import Problem, SolverSettings
+
+ONE = Number(Fraction(1))
+
+
+class NotWritable(DataError):
+    """The problem has no problem file of this kind."""
+
+
+def problem_to_toml(problem: Problem) -> str:
+    """The text of a problem file; reading it gives the same posterior.
+
+    Raises
+    ------
+    DataError
+        If there is no such file: experiments whose equations differ, for example.
+    """
+    try:
+        text = _Writer(problem).text()
+        _check_same(problem, toml.loads(text, name=problem.name))
+    except EquifinalError as error:
+        raise NotWritable(f"this problem cannot be written as TOML ({error}); give a file that ends in .json") from None
+    return text
+
+
+class _Writer:
+    def __init__(self, problem: Problem):
+        self.problem = problem
+        self.models = [experiment.model for experiment in problem.experiments]
+        first = self.models[0]
+        for model in self.models[1:]:
+            if model.states != first.states or model.equations != first.equations or model.inputs != first.inputs:
+                raise NotWritable("its experiments have different equations")
+        self.starts = self._starts()
+        self.constants, self.definitions = self._sorted()
+
+    def _starts(self) -> dict[str, str]:
+        """For states whose initial values differ, the constants that they become."""
+        taken = {n for m in self.models for n in (*m.definitions, *m.constants, *m.levels, *m.parameters, *m.states)}
+        found: dict[str, str] = {}
+        for x in self.models[0].states:
+            if len({_start(model, x) for model in self.models}) > 1:
+                name = f"{x}_start"
+                while name in taken:
+                    name += "_"
+                found[x] = name
+        return found
+
+    def _values(self, model: Model) -> dict[str, Expression]:
+        """Everything by name that an experiment might set."""
+        found: dict[str, Expression] = {name: Number(value) for name, value in model.constants.items()}
+        found |= {**model.definitions, **model.levels}
+        return found | {name: _start(model, x) for x, name in self.starts.items()}
+
+    def _sorted(self) -> tuple[dict[str, Expression], dict[str, Expression]]:
+        """Constants, each with a value for the file, and definitions that all experiments have in common."""
+        given: dict[str, list[Expression]] = {}
+        befores = [model.before for model in self.models if model.before is not None]
+        for model in self.models:
+            for name, value in self._values(model).items():
+                given.setdefault(name, []).append(value)
+        for before in befores:
+            for name, value in before.constants.items():
+                given.setdefault(name, []).append(Number(value))
+            for name, value in before.definitions.items():
+                if name in given:
+                    given[name].append(value)
+        levels = {name for model in self.models for name in model.levels}
+        constants: dict[str, Expression] = {}
+        definitions: dict[str, Expression] = {}
+        for name, values in given.items():
+            plain = all(isinstance(value, Number) for value in values)
+            if plain or name in levels or name in self.starts.values() or len(set(values)) > 1:
+                constants[name] = next((value for value in values if isinstance(value, Number)), ONE)
+            else:
+                definitions[name] = values[0]
+        return constants, definitions
+
+    # --- text ---
+
+    def text(self) -> str:
+        problem = self.problem
+        outputs = list(dict.fromkeys(y for model in self.models for y in model.outputs))
+        model = [f"outputs = {_list(map(_quoted, outputs))}"]
+        if self.models[0].inputs:
+            model.append(f"inputs = {_list(map(_quoted, self.models[0].inputs))}")
+        model.append(f'equations = """\n{self._equations()}\n"""')
+        parts = ["\n".join(["[model]", *model])]
+        if self.constants:
+            parts.append(_table("constants", {n: _value(v) for n, v in self.constants.items()}))
+        quantities = {**self.models[0].quantities, **self.models[0].trajectories}
+        if quantities:
+            parts.append(_table("quantities", {n: _quoted(_text(v)) for n, v in quantities.items()}))
+        if problem.priors:
+            parts.append(_table("parameters", {n: self._parameter(n, p) for n, p in problem.priors.items()}))
+        labels = {n: _label(vars(label)) for n, label in problem.labels.items() if n not in problem.priors}
+        if labels:
+            parts.append(_table("labels", {("time" if n == "t" else n): text for n, text in labels.items()}))
+        parts += self._experiments()
+        if problem.solver != SolverSettings():
+            parts.append(_table("solver", {k: _plain(v) for k, v in vars(problem.solver).items()}))
+        return "\n\n".join(parts) + "\n"
+
+    def _equations(self) -> str:
+        model = self.models[0]
+        lines = [f"{x}' = {_text(model.equations[x])}" for x in model.states]
+        lines += [f"{name} = {_text(value)}" for name, value in self.definitions.items()]
+        for x in model.states:
+            start = Name(self.starts[x]) if x in self.starts else _start(model, x)
+            lines.append(f"{x}(0) = {_text(start)}")
+        return "\n".join(lines)
+
+    def _parameter(self, name: str, prior: Prior) -> str:
+        table: dict[str, str] = {"prior": _quoted(prior.family)}
+        table |= {key: _plain(value) for key, value in prior.arguments.items()}
+        bounds = {"lower": prior.lower, "upper": prior.upper}
+        table |= {key: _plain(value) for key, value in bounds.items() if math.isfinite(value)}
+        default = Prior(prior.family, **prior.arguments, **{k: v for k, v in bounds.items() if math.isfinite(v)})
+        if default.coordinate != prior.coordinate:
+            table["coordinate"] = _quoted(prior.coordinate)
+        if name in self.problem.nominal:
+            table["nominal"] = _plain(self.problem.nominal[name])
+        if name in self.problem.labels:
+            table |= {k: _quoted(v) for k, v in vars(self.problem.labels[name]).items() if v}
+        return _inline(table)
+
+    def _experiments(self) -> Iterator[str]:
+        for experiment in self.problem.experiments:
+            alone = len(self.models) == 1 and not experiment.name
+            yield from self._experiment(experiment, "" if alone else "experiment.")
+
+    def _experiment(self, experiment: Experiment, prefix: str) -> Iterator[str]:
+        model = experiment.model
+        own = {n: v for n, v in self._values(model).items() if n in self.constants and self.constants[n] != v}
+        if prefix:
+            lines = ["[[experiment]]", f"name = {_quoted(experiment.name)}"]
+            if own:
+                lines.append(f"constants = {_inline({n: _value(v) for n, v in own.items()})}")
+            yield "\n".join([*lines, *self._start_lines(model)])
+        elif own or self._start_lines(model):
+            raise NotWritable("a single experiment without a name has no conditions of its own")
+        for event in model.events:
+            yield self._change(event, model, prefix)
+        for name, series in experiment.inputs.items():
+            table = {"time": _numbers(series.times), "value": _numbers(series.values)}
+            yield _table(f"{prefix}inputs.{_key(name)}", table | {"interpolation": _quoted(series.interpolation)})
+        yield from self._data(experiment, prefix)
+
+    def _start_lines(self, model: Model) -> list[str]:
+        lines = []
+        if model.onset is not None:
+            lines.append(f"start = {_value(model.onset)}")
+        if model.before is not None:
+            lines.append('initial = "steady state"')
+            now = self._values(model)
+            then = {**{n: Number(v) for n, v in model.before.constants.items()}, **model.before.definitions}
+            other = {n: v for n, v in then.items() if n in self.constants and n in now and now[n] != v}
+            other = {n: v for n, v in other.items() if n not in self.starts.values()}
+            if other:
+                lines.append(f"before = {{ constants = {_inline({n: _value(v) for n, v in other.items()})} }}")
+        return lines
+
+    def _change(self, event: Event, model: Model, prefix: str) -> str:
+        levels = {n: _value(v) for n, v in event.sets.items() if n in model.levels}
+        states = {n: _value(v) for n, v in event.sets.items() if n not in model.levels}
+        lines = [f"[[{prefix}change]]", f"time = {_value(event.time)}"]
+        lines += [f"constants = {_inline(levels)}"] if levels else []
+        lines += [f"set = {_inline(states)}"] if states else []
+        return "\n".join([*lines, *(["first = true"] if event.first else [])])
+
+    def _data(self, experiment: Experiment, prefix: str) -> Iterator[str]:
+        entries = [entry for entry in experiment.observations if entry.values.size]
+        total = sum(entry.values.size for entry in entries)
+        noises: dict[str, str] = {}
+        columns: dict[str, str] = {}
+        times: list[float] = []
+        for entry in experiment.observations:
+            start = len(times)
+            if entry.increment:
+                raise NotWritable("it has increments")
+            noises[entry.output] = _noise(entry.noise, start, total)
+            if entry.values.size:
+                times += entry.times.tolist()
+                column = np.full(total, np.nan)
+                column[start : len(times)] = entry.values
+                columns[entry.output] = _numbers(column)
+        yield _table(f"{prefix}noise", noises)
+        if times:
+            yield _table(f"{prefix}data", {"time": _numbers(times), **columns})
+
+
+def _start(model: Model, x: str) -> Expression:
+    """The initial value of a state, or where it comes to rest from."""
+    return (model.before or model).initial[x]
+
+
+# --- TOML ---
+
+
+def _noise(noise: Noise, start: int, total: int) -> str:
+    def written(value: float | tuple[float, ...] | str) -> str:
+        if isinstance(value, tuple):
+            column = np.full(total, np.nan)
+            column[start : start + len(value)] = value
+            return _numbers(column)
+        return _quoted(value) if isinstance(value, str) else _plain(value)
+
+    given = {key: written(value) for key, value in {**noise.texts, **noise.limits}.items()}
+    return _inline({"family": _quoted(noise.family), **given})
+
+
+def _text(expression: Expression) -> str:
+    return to_text(expression, decimals=True)
+
+
+def _value(expression: Expression) -> str:
+    """A number as one, anything else as text."""
+    if isinstance(expression, Number):
+        text = number_text(expression.value)
+        return text if re.fullmatch(r"-?\d{1,15}(\.\d+)?(e[-+]?\d+)?", text) else _quoted(text)
+    return _quoted(_text(expression))
+
+
+def _plain(value: Any) -> str:
+    return _quoted(value) if isinstance(value, str) else repr(float(value) if isinstance(value, np.floating) else value)
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
+
+
+def _key(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _quoted(name)
+
+
+def _list(items: Iterable[str]) -> str:
+    return f"[{', '.join(items)}]"
+
+
+def _numbers(values: Iterable[float]) -> str:
+    return _list(repr(float(value)) for value in values)
+
+
+def _inline(table: Mapping[str, str]) -> str:
+    return "{ " + ", ".join(f"{_key(key)} = {value}" for key, value in table.items()) + " }"
+
+
+def _table(title: str, table: Mapping[str, str]) -> str:
+    return "\n".join([f"[{title}]", *(f"{_key(key)} = {value}" for key, value in table.items())])
+
+
+def _label(label: Mapping[str, str]) -> str:
+    return _inline({key: _quoted(value) for key, value in label.items() if value})
+
+
+# --- is it the same? ---
+
+
+def _check_same(problem: Problem, other: Problem) -> None:
+    """Compare data, noise and priors, and the models by their values at random points."""
+    if dict(problem.priors) != dict(other.priors) or len(problem.experiments) != len(other.experiments):
+        raise NotWritable("its priors or experiments would not come back")
+    for mine, its in zip(problem.experiments, other.experiments, strict=True):
+        seen = {entry.output: entry for entry in its.observations}
+        for entry in mine.observations:
+            back = seen.get(entry.output)
+            if back is None or not (
+                np.array_equal(entry.times, back.times)
+                and np.array_equal(entry.values, back.values)
+                and entry.noise == back.noise
+            ):
+                raise NotWritable(f"the data of '{entry.output}' would not come back")
+        _check_same_model(mine.model, its.model)
+
+
+def _check_same_model(mine: Model, its: Model) -> None:
+    rng = random.Random(0)
+    free = {*mine.states, *mine.parameters, *mine.inputs, *mine.levels, *its.levels, *its.parameters, "t"}
+    values = {name: rng.uniform(0.5, 1.5) for name in sorted(free)}
+    (a, b) = (_numbers_of(model, values, mine.outputs) for model in (mine, its))
+    if len(a) != len(b) or not np.allclose(a, b, rtol=1e-12, atol=1e-300, equal_nan=True):
+        raise NotWritable("its equations or events would not come back")
+    if (mine.before is None) != (its.before is None):
+        raise NotWritable("its steady states would not come back")
+    if mine.before is not None and its.before is not None:
+        (a, b) = (_numbers_of(model, values, ()) for model in (mine.before, its.before))
+        if len(a) != len(b) or not np.allclose(a, b, rtol=1e-12, atol=1e-300, equal_nan=True):
+            raise NotWritable("its steady states would not come back")
+
+
+def _numbers_of(model: Model, values: Mapping[str, float], outputs: Sequence[str]) -> list[float]:
+    """Everything about a model as numbers, at one point."""
+    plain = without_conditions(model)
+    known = {**values, **{name: float(value) for name, value in plain.constants.items()}}
+    known |= {name: 0.25 for name in plain.levels if name not in known}
+    seen = dict(zip(plain.outputs, plain.observed, strict=True))
+    parts = [*plain.rhs, *(seen[y] for y in outputs)]
+    parts += plain.start if plain.before is None else []
+    parts += plain.first_levels
+    parts.append(plain.start_time)
+    for event in plain.jumps:
+        parts += [event.time, *(event.sets[name] for name in sorted(event.sets)), Number(Fraction(event.first))]
+    missing = {name for part in parts for name in names(part)} - known.keys()
+    known |= dict.fromkeys(missing, 0.75)
+    with np.errstate(all="ignore"):
+        return [float(evaluate(part, known, float, call_on_arrays)) for part in parts]

@@ -1,0 +1,139 @@
+"""Whatever is wrong with a PEtab problem is said with file and row, soon, and nothing outside its folder is read."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+
+from equifinal.errors import DataError, EquifinalError
+from equifinal.formats.load import load
+from tests.support.petab import FILES_1, FILES_2, YAML_1, table, write
+
+
+def test_both_versions_are_read(tmp_path: Path) -> None:
+    one, two = load(write(tmp_path / "1", FILES_1)), load(write(tmp_path / "2", FILES_2))
+    assert one.parameters == two.parameters == ("k1", "k2")
+    assert one.nominal == two.nominal == {"k1": 0.8, "k2": 0.6}
+    assert [prior.family for prior in one.priors.values()] == ["uniform", "loguniform"]
+    assert [prior.family for prior in two.priors.values()] == ["uniform", "uniform"]
+    assert one.experiments[0].name == "c0"
+    assert two.experiments[0].observations[0].values.tolist() == [0.7, 0.1]
+
+
+LONG = "+".join(["A"] * 600_000)
+DEEP = "(" * 40_000 + "A" + ")" * 40_000
+PARAMETERS = FILES_1["parameters.tsv"]
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "words"),
+    [
+        ("problem.yaml", "format_version: 3\n", ["problem.yaml", "format_version"]),
+        ("problem.yaml", "just words", ["problem.yaml", "format_version"]),
+        ("problem.yaml", "a: [1, 2", ["problem.yaml", "line", "YAML"]),
+        ("problem.yaml", "a: &x [1]\nb: [*x, *x]\n", ["problem.yaml", "aliases"]),
+        ("problem.yaml", "[" * 3000, ["problem.yaml", "YAML"]),
+        ("problem.yaml", YAML_1.replace("model.xml", "absent.xml"), ["problem.yaml", "absent.xml", "does not exist"]),
+        ("problem.yaml", YAML_1.replace("model.xml", "../model.xml"), ["problem.yaml", "outside"]),
+        ("problem.yaml", YAML_1.replace("model.xml", "/etc/passwd"), ["problem.yaml", "outside"]),
+        ("problem.yaml", YAML_1.replace("model.xml", "https://example.org/m.xml"), ["problem.yaml", "address"]),
+        (
+            "problem.yaml",
+            YAML_1.replace("parameter_file:", "parameters:"),
+            ["problem.yaml", "'parameter_file' is missing"],
+        ),
+        ("parameters.tsv", PARAMETERS.replace("estimate", "estimated"), ["parameters.tsv", "no column 'estimate'"]),
+        (
+            "parameters.tsv",
+            PARAMETERS.replace("0.1\t2\t0.8", "\t\t0.8"),
+            ["parameters.tsv, row 2", "'k1'", "lowerBound"],
+        ),
+        (
+            "parameters.tsv",
+            PARAMETERS.replace("0.1\t2\t0.8", "0\t0\t0.8"),
+            ["parameters.tsv, row 2", "below upperBound"],
+        ),
+        ("parameters.tsv", PARAMETERS.replace("log10\t0.1", "log10\t0"), ["parameters.tsv, row 3", "positive"]),
+        ("parameters.tsv", PARAMETERS.replace("log10", "log11"), ["parameters.tsv, row 3", "did you mean 'log10'"]),
+        (
+            "parameters.tsv",
+            PARAMETERS.replace("0.8\t1", "?\t1"),
+            ["parameters.tsv, row 2", "nominalValue", "not a number"],
+        ),
+        ("parameters.tsv", "", ["parameters.tsv", "empty"]),
+        (
+            "observables.tsv",
+            table([{"observableId": "obs_a", "observableFormula": "A*", "noiseFormula": 1}]),
+            ["observables.tsv, row 2", "observableFormula", "column 3"],
+        ),
+        (
+            "observables.tsv",
+            table([{"observableId": "obs_a", "observableFormula": "Q", "noiseFormula": 1}]),
+            ["unknown name 'Q'"],
+        ),
+        (
+            "observables.tsv",
+            table([{"observableId": "obs_a", "observableFormula": "A", "noiseFormula": "s"}]),
+            ["unknown name 's'"],
+        ),
+        (
+            "observables.tsv",
+            table([{"observableId": "obs_a", "observableFormula": "__import__('os')", "noiseFormula": 1}]),
+            ["observables.tsv, row 2"],
+        ),
+        (
+            "observables.tsv",
+            table([{"observableId": "obs_a", "observableFormula": LONG, "noiseFormula": 1}]),
+            ["observables.tsv"],
+        ),
+        (
+            "observables.tsv",
+            table([{"observableId": "obs_a", "observableFormula": DEEP, "noiseFormula": 1}]),
+            ["observables.tsv, row 2", "nested"],
+        ),
+        ("conditions.tsv", table([{"conditionId": "c0", "Aa": 1}]), ["conditions.tsv", "column 'Aa'"]),
+        ("conditions.tsv", table([{"conditionId": "c1", "A": 1}]), ["measurements.tsv, row 2", "condition 'c0'"]),
+        (
+            "conditions.tsv",
+            table([{"conditionId": "c0", "A": "k3"}]),
+            ["conditions.tsv, row 2", "'k3'"],
+        ),
+        (
+            "measurements.tsv",
+            FILES_1["measurements.tsv"].replace("obs_a", "obs_b"),
+            ["measurements.tsv, row 2", "'obs_b'", "obs_a"],
+        ),
+        (
+            "measurements.tsv",
+            FILES_1["measurements.tsv"].replace("0.7", "x"),
+            ["measurements.tsv, row 2", "'x' is not a number"],
+        ),
+        ("model.xml", "no model", ["model.xml", "not an XML file"]),
+    ],
+    ids=lambda value: value[-1] if isinstance(value, list) else "",
+)
+def test_mistakes_are_told_with_their_place(tmp_path: Path, file: str, content: str, words: list[str]) -> None:
+    path = write(tmp_path, {**FILES_1, file: content})
+    with pytest.raises(EquifinalError) as raised:
+        load(path)
+    for word in words:
+        assert word in str(raised.value)
+
+
+def test_a_link_out_of_the_folder_is_not_followed(tmp_path: Path) -> None:
+    path = write(tmp_path / "problem", FILES_1)
+    (tmp_path / "secret.xml").write_text(FILES_1["model.xml"])
+    (path.parent / "model.xml").unlink()
+    (path.parent / "model.xml").symlink_to(tmp_path / "secret.xml")
+    with pytest.raises(DataError, match="outside the problem's folder"):
+        load(path)
+
+
+def test_an_unused_parameter_is_left_out_with_a_note(tmp_path: Path) -> None:
+    path = write(tmp_path, {**FILES_1, "parameters.tsv": PARAMETERS + "idle\tlin\t0\t1\t0.5\t1\n"})
+    problem = load(path)
+    assert problem.parameters == ("k1", "k2")
+    assert any("'idle'" in note for note in problem.notes)
+    assert math.isfinite(problem.nominal["k1"])
