@@ -176,13 +176,13 @@ def _experiments(
     if not entries:
         parts = {key: table_of(document, key) for key in ("data", "inputs")}
         if not is_nonmem(parts["data"], folder):
-            yield _experiment(parts, document, {}, model, shared, folder, list(priors))
+            yield _experiment(parts, document, {}, model, shared, folder, parameters)
             return
         with inside("[data]"):
             found = subjects(parts["data"], model, folder)
         for each in found:
             with inside(f"[data] subject {each.name}"):
-                experiment = _experiment(parts, document, {}, model, shared, folder, list(priors), each)
+                experiment = _experiment(parts, document, {}, model, shared, folder, parameters, each)
             yield experiment
         return
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
@@ -208,7 +208,7 @@ def _experiments(
             if is_nonmem(parts["data"], folder):
                 with inside("[data]"):
                     subject = subject_of(parts["data"], varied, folder)
-            experiment = _experiment(parts, document, entry, varied, noises, folder, list(priors), subject)
+            experiment = _experiment(parts, document, entry, varied, noises, folder, parameters, subject)
         yield replace(experiment, name=name)
 
 
