@@ -29,6 +29,7 @@ from equifinal.algebra.arithmetic.budget import (
     TooLarge,
     divisor_steps,
     factor_steps,
+    pieces_steps,
     product_steps,
     quotient_steps,
     terms_steps,
@@ -154,7 +155,7 @@ class Eliminator:
                 if not result.open:
                     result.complete = True
                     return result
-                self.budget.spend(sum(len(self._states_in(c)) * terms_steps(c) for c in result.open))
+                self.budget.spend(sum(len(self._states_in(c)) * pieces_steps(c) for c in result.open))
                 constraint, state = self._best()
                 if linear_only and self.constraints[constraint].degrees()[state] > 1:
                     return result
@@ -251,7 +252,7 @@ class Eliminator:
         for x, link in links:
             if not polynomial.degrees()[x]:
                 continue
-            self.budget.spend(terms_steps(polynomial) + terms_steps(link))
+            self.budget.spend(pieces_steps(polynomial) + pieces_steps(link))
             if link.degrees()[x] == 1:
                 polynomial = self._substituted(polynomial, x, link)
             else:
