@@ -29,6 +29,7 @@ ORDERS = 30  # coefficients that are written out
 FURTHER = 60  # coefficients that must agree
 SPARE = 3  # equations beyond as many as there are unknowns
 TERMS, DEGREE = 80, 24  # of an equation that is used
+LONGEST = 20_000  # products of terms, for one product of polynomials
 UNKNOWNS, RECIPROCALS = 4, 3
 ZEROS = 30  # counted with multiplicities
 
@@ -59,7 +60,7 @@ class Series:
         return self._new(lambda k: self[k] + other[k])
 
     def __mul__(self, other: Series) -> Series:
-        return self._new(lambda k: _sum(self[i] * other[k - i] for i in range(k + 1)))
+        return self._new(lambda k: _sum(_product(self[i], other[k - i]) for i in range(k + 1)))
 
     def __truediv__(self, other: Series) -> Series:
         first: list[Any] = []  # the reciprocal of the denominator's first coefficient
@@ -67,7 +68,8 @@ class Series:
         def coefficient(k: int) -> Any:
             if not first:
                 first.append(self._inverse(other[0]))
-            return first[0] * (self[k] if k == 0 else self[k] - _sum(quotient[i] * other[k - i] for i in range(k)))
+            earlier = [_product(quotient[i], other[k - i]) for i in range(k)]
+            return _product(first[0], self[k] - _sum(earlier) if earlier else self[k])
 
         quotient = self._new(coefficient)
         return quotient
@@ -77,6 +79,12 @@ class Series:
         for _ in range(exponent - 1):
             power = power * self
         return power
+
+
+def _product(a: Any, b: Any) -> Any:
+    if isinstance(a, PolyElement) and len(a) * len(b) > LONGEST:
+        raise TooMuch
+    return a * b
 
 
 def _sum(terms: Any) -> Any:

@@ -113,6 +113,11 @@ def terms_steps(polynomial: Any) -> float:
     return len(polynomial) * (2 + polynomial.context().nvars() / 4)
 
 
+def pieces_steps(polynomial: Sized) -> float:
+    """The coefficients of powers of one variable, by division."""
+    return 3 + len(polynomial) / 10
+
+
 def divisor_steps(a: Sized, b: Sized) -> float:
     """The greatest common divisor of two sparse polynomials; most often there is none."""
     return 20 + 3 * (len(a) + len(b))
