@@ -4,8 +4,8 @@
 
 Both get the same likelihood and the same coordinates. NUTS begins at the ends of our climbers, as from prior draws it
 does not arrive. Its gradients are made one by one, which costs a call from Python each; so its time is also given as if
-a gradient cost only what it does in a batch. Effective draws are the least of any parameter, bulk or tail; where R-hat is
-above 1.01 they say little, and the true number is less. Last the largest |z| between 1%, 5%, 50%, 95% and 99%
+a gradient cost only what it does in a batch. Effective draws are the least of any parameter, bulk or tail; where R-hat
+is above 1.01 they say little, and the true number is less. Last the largest |z| between 1%, 5%, 50%, 95% and 99%
 quantiles of the two.
 """
 
