@@ -1,8 +1,9 @@
-"""Posteriors like those of people's own models: 3 to 13 dimensions, elbows, weak directions; seeds beside each other.
+"""Posteriors like those of people's own models: 3 to 21 dimensions, elbows, weak directions; seeds beside each other.
 
-    uv run python benchmarks/own_models.py [--seeds 4] [FILE ...]
+    uv run python benchmarks/own_models.py [--seeds 4] [FILE or NAME ...]
 
-Files are problem files; left out, those of the folder ``problems`` of the shared data. Every run has default settings
+Files are problem files, names those of `large_models.py`; left out, they are the files of the folder ``problems`` of
+the shared data. Every run has default settings
 and begins with prior draws. It shows CPU seconds (of all cores, without importing and compiling), ODE solves, the least
 number of effective draws (bulk or tail) and the largest R-hat over parameters, log Z, and whether the diagnostics find
 the draws sound. At the end of each problem stand the largest |z| between the 1%, 5%, 50%, 95% and 99% quantiles of two
@@ -25,8 +26,12 @@ from typing import Any
 
 import numpy as np
 
+sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parents[1]))
+from large_models import LARGE
+
 from equifinal.formats.load import load
+from equifinal.problem.problem import Problem
 from equifinal.results.diagnostics import concerns, import_arviz, summarise
 from equifinal.studies.sample import sample
 from tests.support.shared_folder import SHARED
@@ -36,8 +41,12 @@ TAIL = {20: 0.01435, 40: 0.00441}  # of onecomp, by quadrature: P(K_m > 20), P(K
 Q99 = 24.9  # and the 99% quantile
 
 
+def loaded(path: Path) -> Problem:
+    return LARGE[path.name]() if path.name in LARGE else load(path)
+
+
 def one_run(path: Path, seed: int) -> dict[str, Any]:
-    problem = load(path)
+    problem = loaded(path)
     began = time.process_time()
     data = sample(problem, seed=seed, progress=False)
     cpu = time.process_time() - began
@@ -84,7 +93,7 @@ def main() -> None:
     asked = given.parse_args()
     files = asked.files or sorted((SHARED / "problems").glob("*.toml"))
     for path in files:
-        sample(load(path), seed=0, draws=1, chains=1, sampler="random-walk", warmup=1, progress=False)  # compiled
+        sample(loaded(path), seed=0, draws=1, chains=1, sampler="random-walk", warmup=1, progress=False)  # compiled
         runs = [run for run in (one_run(path, seed) for seed in range(1, asked.seeds + 1)) if run["sound"]]
         pairs = [largest_z(a["data"], b["data"]) for a, b in itertools.combinations(runs, 2)]
         spread = np.ptp([run["log_z"] for run in runs]) if runs else np.nan
