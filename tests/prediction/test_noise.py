@@ -67,7 +67,7 @@ def test_a_simulation_is_censored_and_can_be_read_again(tmp_path: Path) -> None:
     write(made_tables, tmp_path / "new.csv")
     assert (tmp_path / "new.csv").read_text().splitlines()[-1] == "6,<8"
     assert made_tables[0].to_json()["censored"] == {"y": [0, 0, 0, -1, -1]}
-    head = TEXT.replace("@", 'family = "normal", sd = 1').split("[data]")[0]
+    head = TEXT.replace("@", 'family = "normal", sd = "e"').split("[data]")[0]
     (entry,) = loads(head + "[data]\nfile = 'new.csv'\n", folder=tmp_path).experiments[0].observations
     assert entry.censored.tolist() == [0, 0, 0, -1, -1]
 
