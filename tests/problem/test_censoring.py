@@ -12,8 +12,7 @@ from equifinal.errors import DataError
 from equifinal.problem.data import Observations
 from equifinal.problem.noise import Noise
 from equifinal.problem.noise_families import FAMILIES
-from tests.problem.test_noise import CASES, IDS
-from tests.support.noise import expansion, log_density
+from tests.support.noise import CASES, IDS, expansion, log_density
 
 every_case = pytest.mark.parametrize(("family", "given", "reference"), CASES, ids=IDS)
 SIDES = (-1, 1)
