@@ -92,7 +92,7 @@ def _simulate(
     asked = np.unique(np.asarray(experiment.times() if times is None else times, float))
     if asked.size == 0:
         raise DataError("there are no data, so the simulation times must be given (`times`)")
-    if not np.isfinite(asked).all() or asked[0] < 0:
+    if not np.isfinite(asked).all() or (asked[0] < 0 and model.onset is None):
         raise DataError("times must be finite and not negative; the model starts at time 0")
     grid = np.unique(np.concatenate([[0.0], asked]))
     system = ode.compile_system(model, model.parameters)
