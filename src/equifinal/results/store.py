@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from arviz import InferenceData
 
     from equifinal.identifiability.verdicts import Identifiability
-    from equifinal.posterior.design import analysed
 
 VERSIONS = ("equifinal", "numpy", "scipy", "numba", "arviz")
 POINTWISE_BATCH = 20_000
@@ -204,6 +203,7 @@ def store_identifiability(data: InferenceData, analysis: Identifiability) -> Non
 def identifiability_of(data: InferenceData) -> Identifiability:
     """The analysis stored with the results, else one made now."""
     from equifinal.identifiability.verdicts import Identifiability
+    from equifinal.posterior.design import analysed
 
     stored = getattr(data, "constant_data", None)
     if stored is not None and IDENTIFIABILITY in stored:
