@@ -192,6 +192,9 @@ def test_rates_that_may_be_exchanged_in_logarithms() -> None:
     result = found(Model.parse(text, ["y"]))
     assert result.parameters == {"ld": "locally", "lb": "locally"}
     assert result.alternatives == {"ld": 2, "lb": 2}
+    assert_generate(result, Model.parse(text, ["y"]), ["ld + lb", "ld*lb"])
+    assert not result.finer
+    require_constant_output(Model.parse(text, ["y"]), ["ld", "lb"])
 
 
 def test_seasonal_forcing() -> None:

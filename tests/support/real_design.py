@@ -20,7 +20,7 @@ from equifinal.language.model import Model
 
 RTOL, ATOL = 1e-12, 1e-14
 CLEAR = 1e3  # between singular values that count and those that do not
-SMALL = 1e-7  # singular values of scaled columns that do not count
+SMALL, NONE = 1e-8, 1e-10  # singular values of scaled columns that do not count, and that are nothing but error
 
 
 class Dual:
@@ -234,7 +234,7 @@ def numeric_rank(
         _, w, v = np.linalg.svd(scaled, full_matrices=True)
         w = np.concatenate([w, np.zeros(len(names) - len(w))]) / max(w[0], 1e-300)
         rank = int((w > SMALL).sum())
-        clear = rank in (0, len(names)) or w[rank - 1] / max(w[rank], 1e-16) > CLEAR
+        clear = rank in (0, len(names)) or (w[rank] < NONE and w[rank - 1] / max(w[rank], 1e-16) > CLEAR)
         moved = np.linalg.norm(v[rank:], axis=0) > 1e-4
         found = Numbers(rank, frozenset(n for n, m in zip(names, moved, strict=True) if not m), bool(clear))
         if (found.rank, found.clear) > (best.rank, best.clear):

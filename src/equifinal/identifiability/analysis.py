@@ -33,8 +33,8 @@ from equifinal.identifiability.advice import Advice, advise
 from equifinal.identifiability.child import Ended, Tell, in_child
 from equifinal.identifiability.freedoms import Freedom, assemble, continuous_freedoms, different, exchanged
 from equifinal.identifiability.lifting.lift import lift
-from equifinal.identifiability.lifting.lifted import RICH, Lifted
-from equifinal.identifiability.lifting.translation import Translation
+from equifinal.identifiability.lifting.lifted import RICH
+from equifinal.identifiability.lifting.translation import translated
 from equifinal.identifiability.moves import moves_along_fibre, smallest_degree
 from equifinal.identifiability.orders import Classes, any_order, in_any_order
 from equifinal.identifiability.verdicts import GLOBALLY, LOCALLY, NOT, OUT_OF_TIME, TOO_LARGE, Identifiability
@@ -76,7 +76,7 @@ def analyse(
     started = time.monotonic()
     lifted = None if all(model.is_plain for model in experiments) else lift(experiments)
     analysis = _Analysis(lifted.models if lifted else experiments, float(time_limit), effort * WORK, seed)
-    work = partial(_translated, experiments, lifted, analysis) if lifted else analysis.run
+    work = partial(translated, experiments, lifted, analysis) if lifted else analysis.run
     try:
         found, ended = in_child(work, time_limit)
         if ended:
@@ -93,19 +93,6 @@ def analyse(
         raise IdentifiabilityError(
             f"the analysis of this model failed because of a bug in equifinal ({reason})"
         ) from error
-
-
-def _translated(models: Sequence[Model], lifted: Lifted, analysis: _Analysis, tell: Tell) -> Identifiability:
-    """What the analysis of the rational models that they were lifted to says about the models."""
-    translation = None
-
-    def back(found: Identifiability) -> Identifiability:
-        nonlocal translation
-        if translation is None:
-            translation = Translation(models, lifted, analysis.locals)
-        return translation.of(found)
-
-    return back(analysis.run(lambda found: tell(back(found))))
 
 
 class _Analysis:

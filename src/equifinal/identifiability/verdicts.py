@@ -37,8 +37,8 @@ class Design:
     combinations
         Combinations of the analysis that these experiments do not determine.
     gap
-        How clearly the rank shows: the ratio of the least singular value that counts to the next; 1e300 if none is
-        left.
+        How clearly the rank shows: how much the least singular value that counts exceeds the next, compared with the
+        steps between those that count; above 30 it is clear; 1e300 if none is left.
     points
         At how many random parameters.
     """

@@ -31,9 +31,10 @@ Array = NDArray[np.float64]
 
 POINTS, TIMES = 8, 150
 MIDDLE = 0.15, 0.85  # of the prior: extreme parameters have extreme sensitivities
-TIGHT, LOOSE = 1e-10, 1e-9  # relative tolerances; the difference tells how exact the sensitivities are
+TIGHT, LOOSE = 1e-12, 1e-11  # relative tolerances; the difference tells how exact the sensitivities are
 MARGIN = 30.0  # times what cannot be resolved
-LEAST = 1e-8  # singular values of equal columns that never count
+LEAST = 1e-11  # error of singular values of equal columns, at least
+STEEPER = 2.0  # by this power the step to singular values that do not count must be longer than all before
 FIXED = 1e-3  # of a direction in which nothing changes: less does not count as moving
 CERTAIN = 1e300  # gap where no singular value is left out, or none counts
 STEP = 1e-6  # of parameters, relative, for slopes of given functions
@@ -176,11 +177,15 @@ def _pairs(problem: Problem, spans: Sequence[Any]) -> list[tuple[Any, Experiment
 def _counted(scaled: Array, blur: float, scale: Array, point: Array) -> _Rank:
     width = scaled.shape[1]
     _, w, v = np.linalg.svd(scaled, full_matrices=True)
-    w = np.concatenate([w, np.zeros(max(0, width - w.size))])[:width]
-    floor = max(LEAST, MARGIN * blur / max(w[0], 1e-300)) * w[0]
-    rank = int((w > floor).sum())
-    gap = CERTAIN if rank in (0, width) else float(w[rank - 1] / max(w[rank], floor / MARGIN, 1e-300))
-    return _Rank(rank, gap, point, scale, v[rank:])
+    w = np.concatenate([w, np.zeros(max(0, width - w.size))])[:width] / max(w[0], 1e-300)
+    noise = max(LEAST, blur)
+    rank = int((w > MARGIN * noise).sum())
+    if rank in (0, width):
+        return _Rank(rank, CERTAIN, point, scale, v[rank:])
+    # singular values may well fall by such steps: the last one must be far longer
+    step = max((w[i] / w[i + 1] for i in range(rank - 1)), default=1.0)
+    gap = MARGIN * w[rank - 1] / max(w[rank], noise) / max(MARGIN, step**STEEPER)
+    return _Rank(rank, float(gap), point, scale, v[rank:])
 
 
 def _span(experiment: Experiment) -> tuple[float, float] | None:

@@ -194,7 +194,7 @@ def design_sentences(result: Identifiability) -> list[str]:
     design = result.design
     if design is None or "numbers" in result.assumptions:
         return sentences
-    where = f"at {design.points} random points of the prior, dense times, to 1e-10"
+    where = f"at {design.points} random points of the prior, dense times, to 1e-12"
     if not design.is_clear:
         return [*sentences, f"How much they determine could not be told clearly by their sensitivities ({where})."]
     if design.enough:

@@ -248,7 +248,7 @@ class Functions:
         if base == ZERO:
             raise SingularStart
         content, factors = factors_of(base)
-        self.ties.positive |= content != 1 or any(times != 1 for times in factors.values()) or len(factors) > 1
+        self.ties.positive |= content < 0 or any(times != 1 for times in factors.values()) or len(factors) > 1
         vector: Vector = {}
         for m, c in terms_of(exponent).items():
             for factor, times in factors.items():

@@ -11,13 +11,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
+from typing import Protocol
 
 from equifinal.algebra.arithmetic.local_rank import LocalAnalysis
 from equifinal.algebra.arithmetic.residues import BadPrime
 from equifinal.identifiability.advice import Advice
+from equifinal.identifiability.child import Tell
 from equifinal.identifiability.freedoms import AnyOrder, Exchange, Freedom, JointMotion, Scaling, SeveralValues, Shift
 from equifinal.identifiability.lifting.follow import closed, follows
 from equifinal.identifiability.lifting.lifted import HALVED, LATE, RESTING, Lifted, Tie, TiedKernel
+from equifinal.identifiability.orders import symmetric_functions
 from equifinal.identifiability.verdicts import GLOBALLY, LOCALLY, NOT, UNKNOWN, Identifiability
 from equifinal.language.expression import (
     Expression,
@@ -78,7 +82,7 @@ class Translation:
         combinations, replaced = self._combinations(found)
         parameters = {name: self._verdict(Name(name), known) for name in self.theta}
         quantities = self._quantities(known)
-        identifiable = tuple(c for c in combinations if not replaced or self._verdict(c, known) == GLOBALLY)
+        identifiable = tuple(c for c in combinations if not replaced or self._is_determined(c, known))
         finer = len(identifiable) < len(combinations)
         everywhere = all(word == GLOBALLY for word in parameters.values())
         degree = 1 if everywhere else found.fibre_degree if self.is_faithful else 0
@@ -101,6 +105,17 @@ class Translation:
             advice=self._advice(found.advice),
             assumptions=self.lifted.assumptions,
         )
+
+    def _is_determined(self, function: Expression, known: Sequence[Expression]) -> bool:
+        """Whether a combination is identifiable; symmetric ones are where those of what stands for parameters are."""
+        if self._verdict(function, known) == GLOBALLY:
+            return True
+        standing = {new: old for old, new in self.stands_for.items()}
+        inside = [standing[n] for n in names(function) if n in standing]
+        if len(inside) < len(names(function)) or function not in self._symmetric(added(map(Name, inside))):
+            return False
+        every = symmetric_functions((tuple((n,) for n in inside),))
+        return all(follows(f, known, self.kernel.order, self.constants) for f in every)
 
     def _verdict(self, function: Expression, known: Sequence[Expression]) -> str:
         """Of a function of parameters, or of coordinates and ties, given functions that are identifiable."""
@@ -195,12 +210,28 @@ class Translation:
                 kept[e] = None
             elif (logarithm := self._logarithm(e)) is not None:
                 kept |= dict.fromkeys(logarithm)
+            elif symmetric := self._symmetric(e):
+                finer = True
+                kept |= dict.fromkeys(symmetric)
             else:
                 inside = self.lifted.determining(e)
                 finer = True
                 kept |= dict.fromkeys(f for f in inside if set(names(f)) & set(self.theta))
         alone = {e.name for e in kept if isinstance(e, Name)}
         return tuple(e for e in kept if isinstance(e, Name) or not set(names(e)) & set(self.theta) <= alone), finer
+
+    def _symmetric(self, expression: Expression) -> Sequence[Expression]:
+        """Symmetric functions of parameters that determine a symmetric function of what stands for them; or none."""
+        inside = names(expression)
+        if len(inside) < 2 or not all(n in self.stands_for and self.ties[n].kind == "exp" for n in inside):
+            return ()
+        if not self._one_base(dict.fromkeys(inside, 1)):
+            return ()
+        for first, second in pairwise(inside):
+            exchanged = substitute(expression, {first: Name(second), second: Name(first)})
+            if simplified(exchanged) != simplified(expression):
+                return ()
+        return [simplified(f) for f in symmetric_functions((tuple((self.stands_for[n],) for n in inside),))]
 
     def _shown(self, found: Identifiability) -> tuple[str, ...]:
         shown = []
@@ -260,6 +291,26 @@ class Translation:
             if set(renamed.names) <= there and (self.is_faithful or one.kind == "know"):
                 kept.append(renamed)
         return tuple(kept) if self.is_faithful else ()
+
+
+class Run(Protocol):
+    """An analysis of rational models, which tells what it knows on the way."""
+
+    locals: list[LocalAnalysis]
+
+    def run(self, tell: Tell) -> Identifiability: ...
+
+
+def translated(models: Sequence[Model], lifted: Lifted, analysis: Run, tell: Tell) -> Identifiability:
+    """What the analysis of the rational models that they were lifted to says about the models."""
+    translation: list[Translation] = []
+
+    def back(found: Identifiability) -> Identifiability:
+        if not translation:  # the local analyses come first
+            translation.append(Translation(models, lifted, analysis.locals))
+        return translation[0].of(found)
+
+    return back(analysis.run(lambda found: tell(back(found))))
 
 
 def _exponents(tie: Tie) -> list[Expression]:
