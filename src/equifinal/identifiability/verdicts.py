@@ -15,7 +15,7 @@ from equifinal.algebra.generators.expressing import Expressed, express
 from equifinal.errors import EquifinalError, IdentifiabilityError
 from equifinal.identifiability.advice import Advice
 from equifinal.identifiability.freedoms import Freedom
-from equifinal.language.expression import Expression, names, to_text
+from equifinal.language.expression import Expression, is_rational, names, to_text
 from equifinal.language.parser import parse_expression
 
 GLOBALLY, LOCALLY, NOT, UNKNOWN = "globally", "locally", "not", "unknown"
@@ -162,6 +162,11 @@ class Identifiability:
         for name in names(expression):
             if name not in self.parameters and name not in self.constants:
                 raise IdentifiabilityError(f"'{name}' is neither a parameter nor a named constant of the analysis")
+        if not is_rational(expression):
+            raise IdentifiabilityError(
+                f"'{to_text(expression)}' calls a function, so it cannot be expressed in rational combinations; ask "
+                "for a quantity of interest instead"
+            )
         if self.finer:
             raise IdentifiabilityError(
                 "the combinations are finer than what data determine, since the model has functions or a steady state "

@@ -245,9 +245,9 @@ def _inputs(axes: Any, problem: Problem, band: Band) -> Any:
     experiment = next((e for e in problem.experiments if e.name == band.experiment), None)
     if experiment is None or not experiment.inputs:
         return axes
-    from mpl_toolkits.axes_grid1 import make_axes_locatable  # type: ignore[import-untyped]
-
-    thin = make_axes_locatable(axes).append_axes("bottom", size="16%", pad=0.07, sharex=axes)
+    thin = axes.inset_axes((0, -0.22, 1, 0.16), sharex=axes)
+    if axes.figure.get_layout_engine() is None:  # margins that are fixed make room for it
+        axes.figure.subplots_adjust(bottom=axes.figure.subplotpars.bottom + 0.15)
     first, last = band.times[0], band.times[-1]
     for colour, series in zip(colours(len(experiment.inputs)), experiment.inputs.values(), strict=True):
         inside = series.times[(series.times > first) & (series.times < last)]

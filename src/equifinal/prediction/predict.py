@@ -332,10 +332,11 @@ def prediction_times(experiment: Experiment, times: Sequence[float] | Array | No
     if until is None:
         if not experiment.size:
             raise DataError("there are no data, so the prediction times must be given (`times` or `until`)")
-        until = BEYOND * float(experiment.times()[-1]) or 1.0  # data at time 0 alone
+        until = BEYOND * max(0.0, float(experiment.times()[-1])) or 1.0  # data at time 0 alone
     if isinstance(until, bool) or not np.isfinite(until) or until <= 0:
         raise DataError(f"the last prediction time (`until`) must be a positive number, not {until!r}")
-    return np.linspace(0.0, until, CURVE)
+    first = min(0.0, *experiment.times()[:1]) if experiment.size else 0.0  # before an onset times may be negative
+    return np.linspace(first, until, CURVE)
 
 
 def _refuse_too_many(lanes: int, times: int, experiment: Experiment) -> None:
