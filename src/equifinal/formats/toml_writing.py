@@ -18,8 +18,8 @@ import numpy as np
 
 from equifinal.errors import DataError, EquifinalError
 from equifinal.formats import toml
-from equifinal.language.expression import Expression, Name, Number, evaluate, names, number_text, to_text
-from equifinal.language.functions import call_on_arrays
+from equifinal.language.expression import Expression, Name, Number, calls, evaluate, names, number_text, to_text
+from equifinal.language.functions import CONDITIONS, call_on_arrays
 from equifinal.language.lowering import without_conditions
 from equifinal.language.model import Event, Model
 from equifinal.problem.data import Experiment
@@ -82,16 +82,12 @@ class _Writer:
     def _sorted(self) -> tuple[dict[str, Expression], dict[str, Expression]]:
         """Constants, each with a value for the file, and definitions that all experiments have in common."""
         given: dict[str, list[Expression]] = {}
-        befores = [model.before for model in self.models if model.before is not None]
         for model in self.models:
             for name, value in self._values(model).items():
                 given.setdefault(name, []).append(value)
-        for before in befores:
-            for name, value in before.constants.items():
-                given.setdefault(name, []).append(Number(value))
-            for name, value in before.definitions.items():
-                if name in given:
-                    given[name].append(value)
+        for model in self.models:
+            for name, held in _held(model).items():
+                given.setdefault(name, []).append(held)
         levels = {name for model in self.models for name in model.levels}
         constants: dict[str, Expression] = {}
         definitions: dict[str, Expression] = {}
@@ -142,9 +138,7 @@ class _Writer:
         table |= {key: _plain(value) for key, value in prior.arguments.items()}
         bounds = {"lower": prior.lower, "upper": prior.upper}
         table |= {key: _plain(value) for key, value in bounds.items() if math.isfinite(value)}
-        default = Prior(prior.family, **prior.arguments, **{k: v for k, v in bounds.items() if math.isfinite(v)})
-        if default.coordinate != prior.coordinate:
-            table["coordinate"] = _quoted(prior.coordinate)
+        table["coordinate"] = _quoted(prior.coordinate)
         if name in self.problem.nominal:
             table["nominal"] = _plain(self.problem.nominal[name])
         if name in self.problem.labels:
@@ -180,8 +174,7 @@ class _Writer:
         if model.before is not None:
             lines.append('initial = "steady state"')
             now = self._values(model)
-            then = {**{n: Number(v) for n, v in model.before.constants.items()}, **model.before.definitions}
-            other = {n: v for n, v in then.items() if n in self.constants and n in now and now[n] != v}
+            other = {n: v for n, v in _held(model).items() if n in self.constants and n in now and now[n] != v}
             other = {n: v for n, v in other.items() if n not in self.starts.values()}
             if other:
                 lines.append(f"before = {{ constants = {_inline({n: _value(v) for n, v in other.items()})} }}")
@@ -214,6 +207,15 @@ class _Writer:
         yield _table(f"{prefix}noise", noises)
         if times:
             yield _table(f"{prefix}data", {"time": _numbers(times), **columns})
+
+
+def _held(model: Model) -> dict[str, Expression]:
+    """Constants and constant definitions as they were before a model started, if it started from rest."""
+    if model.before is None:
+        return {}
+    found: dict[str, Expression] = {name: Number(value) for name, value in model.before.constants.items()}
+    timed = {n for n, e in model.definitions.items() if any(call.function in CONDITIONS for call in calls(e))}
+    return found | {n: e for n, e in model.before.definitions.items() if n not in timed and n not in model.outputs}
 
 
 def _start(model: Model, x: str) -> Expression:

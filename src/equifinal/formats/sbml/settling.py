@@ -15,11 +15,12 @@ from fractions import Fraction
 from typing import Any
 
 from equifinal.errors import ModelError
-from equifinal.language.conditions import both, compared, either, negated
+from equifinal.language.conditions import affine_in_time, both, compared, either, negated
 from equifinal.language.expression import (
     TIME,
     Call,
     Expression,
+    Name,
     Number,
     Power,
     Product,
@@ -32,6 +33,7 @@ from equifinal.language.expression import (
     walk,
 )
 from equifinal.language.functions import CONDITIONS, FUNCTIONS, call_on_arrays
+from equifinal.problem.parts import added, multiplied
 
 ZERO, ONE = Number(Fraction(0)), Number(Fraction(1))
 UNDEFINED = Call("undefined", ())  # what a piecewise function is where no condition holds
@@ -270,7 +272,7 @@ class Settling:
             return ONE if {"lt": a < b, "le": a <= b, "eq": a == b, "ne": a != b}[sign] else ZERO
         if left == right:
             return ONE if sign in ("le", "eq") else ZERO
-        found = compared(left, COMPARISONS[sign], right) if sign in COMPARISONS else None
+        found = _on_time(left, COMPARISONS[sign], right) if sign in COMPARISONS else None
         if found is None:
             what = _listed(Sum((left, right)))
             raise ModelError(
@@ -311,6 +313,27 @@ class Settling:
 
     def _same(self, a: Expression, b: Expression) -> bool:
         return a == b or ((value := self.value(a)) is not None and value == self.value(b))
+
+
+def _on_time(left: Expression, sign: str, right: Expression) -> Expression | None:
+    """A comparison as a condition on time with a plain border: ``t - a < 0`` is ``t < a``."""
+    parts = affine_in_time(Sum((left, negative(right))))
+    if parts is None or abs(parts[0]) != 1:
+        return compared(left, sign, right)
+    border = added(*_terms(parts[1], -parts[0]))
+    return compared(Name(TIME), sign if parts[0] > 0 else {"<": ">", "<=": ">="}[sign], border)
+
+
+def _terms(expression: Expression, factor: Fraction) -> list[Expression]:
+    """The terms of a multiple of an expression."""
+    match expression:
+        case Sum(terms):
+            return [part for term in terms for part in _terms(term, factor)]
+        case Product((Number(value), inner)):
+            return _terms(inner, factor * value)
+        case Number(value):
+            return [Number(factor * value)]
+    return [multiplied(Number(factor), expression)]
 
 
 def _least_or_greatest(value: Expression, condition: Expression, otherwise: Expression) -> Expression | None:
