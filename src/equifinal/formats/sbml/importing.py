@@ -118,7 +118,8 @@ class _Importer:
         for parameter in _each(self.model.getListOfParameters()):
             self._constant_or_ruled(parameter, _set(parameter.isSetValue(), parameter.getValue()), "parameter")
         changes = self._reactions()
-        for species in _each(self.model.getListOfSpecies()):
+        every_species = list(_each(self.model.getListOfSpecies()))
+        for species in every_species:
             self._one_species(species, changes.get(species.getId(), []))
         self._check_rules()
         happenings = tuple(self._happening(event, i) for i, event in enumerate(self.events, start=1))
@@ -131,7 +132,7 @@ class _Importer:
             starts=self.starts,
             definitions=self.definitions,
             species=self.species,
-            compartments=tuple(self.names[c.getId()] for c in _each(self.model.getListOfCompartments())),
+            places={self.names[s.getId()]: self.names[s.getCompartment()] for s in every_species},
             happenings=happenings,
             missing=frozenset(self.missing),
             parameters=tuple(self.parameters),
