@@ -1,4 +1,4 @@
-"""What is written for other tools has the same likelihood, where it can be run, and is valid where it can be checked."""
+"""What is written for other tools has the same likelihood where it can be run, and is valid where that is checked."""
 
 from __future__ import annotations
 

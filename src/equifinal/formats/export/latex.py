@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from math import prod
 
 from equifinal.language.expression import TIME, Call, Expression, Name, Number, Power, Product, Sum, number_text
 from equifinal.language.model import Model
@@ -150,7 +152,18 @@ def _wrapped(expression: Expression, least: int) -> str:
     return text if binding >= least else rf"\left({text}\right)"
 
 
-def _product(factors: tuple[Expression, ...]) -> tuple[str, int]:
+def _flat(factors: tuple[Expression, ...]) -> list[Expression]:
+    """Factors with those of inner products, and one number for all of them."""
+    parts = [
+        part for factor in factors for part in (_flat(factor.factors) if isinstance(factor, Product) else [factor])
+    ]
+    number = prod((part.value for part in parts if isinstance(part, Number)), start=Fraction(1))
+    others = [part for part in parts if not isinstance(part, Number)]
+    return [*([Number(number)] if number != 1 or not others else []), *others]
+
+
+def _product(given: tuple[Expression, ...]) -> tuple[str, int]:
+    factors = _flat(given)
     over = [f for f in factors if not (isinstance(f, Power) and f.exponent < 0)]
     under = [Power(f.base, -f.exponent) for f in factors if isinstance(f, Power) and f.exponent < 0]
     sign = ""
@@ -181,8 +194,8 @@ def _call(call: Call) -> tuple[str, int]:
             rows.append(rf"{to_latex(rest)} & \text{{otherwise}}")
             return r"\begin{cases} " + r" \\ ".join(rows) + r" \end{cases}", 4
     arguments = ", ".join(map(to_latex, call.arguments))
-    function = f"\\{call.function}" if call.function in _FUNCTIONS else rf"\mathrm{{{call.function}}}"
-    return rf"{function}\left({arguments}\right)", 4
+    word = f"\\{call.function}" if call.function in _FUNCTIONS else rf"\mathrm{{{call.function}}}"
+    return rf"{word}\left({arguments}\right)", 4
 
 
 def _condition(expression: Expression) -> str:
