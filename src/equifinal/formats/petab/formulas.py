@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from equifinal.errors import ModelError, did_you_mean
-from equifinal.formats.sbml.settling import FUNCTIONS_OF_ONE, ONE, ZERO, less, logarithm, power
+from equifinal.formats.sbml.functions import FUNCTIONS_OF_ONE, ONE, ZERO, less, logarithm, power
 from equifinal.language.expression import TIME, Call, Expression, Name, Number, Product, Sum, negative, reciprocal
 
 MAX_LENGTH = 100_000

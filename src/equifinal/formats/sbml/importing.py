@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from equifinal.errors import ModelError
+from equifinal.formats.sbml.functions import ZERO, number
 from equifinal.formats.sbml.mathml import RATE, MathReader
 from equifinal.formats.sbml.names import fresh, renamed
 from equifinal.formats.sbml.network import Happening, Network, Species
 from equifinal.formats.sbml.reading import open_sbml
-from equifinal.formats.sbml.settling import ZERO, number
 from equifinal.language.expression import (
     Expression,
     Name,
