@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from equifinal import ode
 from equifinal.errors import DataError, SolverError
 from equifinal.posterior.likelihood import known_inputs
+from equifinal.prediction.simulate import check_times
 from equifinal.problem.data import Experiment, Observations
 from equifinal.problem.noise import Sides
 from equifinal.problem.problem import Problem, SolverSettings
@@ -268,8 +269,7 @@ def prediction_times(experiment: Experiment, times: Sequence[float] | Array | No
         if until is not None:
             raise DataError("give either `times` or `until`, not both")
         grid = np.unique(np.asarray(times, float))
-        if not grid.size or not np.isfinite(grid).all() or grid[0] < 0:
-            raise DataError("times must be finite and not negative; the model starts at time 0")
+        check_times(grid, experiment)
         return grid
     if until is None:
         if not experiment.size:
