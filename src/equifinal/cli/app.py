@@ -18,6 +18,7 @@ from typing import Annotated, Any
 
 import typer
 
+from equifinal.cli import export as cli_export
 from equifinal.cli import results as cli_results
 from equifinal.cli import studies as cli_studies
 from equifinal.cli.common import (
@@ -442,5 +443,12 @@ def examples(
         print("\n".join(f"wrote {path}" for path in written))
 
 
-for command in (cli_results.predict, cli_results.report, cli_results.compare, cli_studies.calibrate, cli_studies.paper):
+for command in (
+    cli_results.predict,
+    cli_results.report,
+    cli_results.compare,
+    cli_studies.calibrate,
+    cli_studies.paper,
+    cli_export.export,
+):
     app.command()(command)

@@ -1,7 +1,6 @@
 """A problem as a readable problem file (TOML): one model, and for each experiment what is different in it.
 
-Definitions and initial values that differ between experiments become constants, which an experiment may set to numbers
-or expressions. Not every problem fits into this; what was written is therefore read back and compared.
+Not every problem fits into this; what was written is therefore read back and compared.
 """
 
 from __future__ import annotations
@@ -18,7 +17,8 @@ import numpy as np
 
 from equifinal.errors import DataError, EquifinalError
 from equifinal.formats import toml
-from equifinal.language.expression import Expression, Name, Number, evaluate, names, number_text, to_text
+from equifinal.formats.common_model import CommonModel
+from equifinal.language.expression import Expression, Number, evaluate, names, number_text, to_text
 from equifinal.language.functions import call_on_arrays
 from equifinal.language.lowering import without_conditions
 from equifinal.language.model import Event, Model
@@ -26,8 +26,6 @@ from equifinal.problem.data import Experiment
 from equifinal.problem.noise import Noise
 from equifinal.problem.prior import Prior
 from equifinal.problem.problem import Problem, SolverSettings
-
-ONE = Number(Fraction(1))
 
 
 class NotWritable(DataError):
@@ -53,55 +51,8 @@ def problem_to_toml(problem: Problem) -> str:
 class _Writer:
     def __init__(self, problem: Problem):
         self.problem = problem
-        self.models = [experiment.model for experiment in problem.experiments]
-        first = self.models[0]
-        for model in self.models[1:]:
-            if model.states != first.states or model.equations != first.equations or model.inputs != first.inputs:
-                raise NotWritable("its experiments have different equations")
-        self.starts = self._starts()
-        self.constants, self.definitions = self._sorted()
-
-    def _starts(self) -> dict[str, str]:
-        """For states whose initial values differ, the constants that they become."""
-        taken = {n for m in self.models for n in (*m.definitions, *m.constants, *m.levels, *m.parameters, *m.states)}
-        found: dict[str, str] = {}
-        for x in self.models[0].states:
-            if len({_start(model, x) for model in self.models}) > 1:
-                name = f"{x}_start"
-                while name in taken:
-                    name += "_"
-                found[x] = name
-        return found
-
-    def _values(self, model: Model) -> dict[str, Expression]:
-        """Everything by name that an experiment might set."""
-        found: dict[str, Expression] = {name: Number(value) for name, value in model.constants.items()}
-        found |= {**model.definitions, **model.levels}
-        return found | {name: _start(model, x) for x, name in self.starts.items()}
-
-    def _sorted(self) -> tuple[dict[str, Expression], dict[str, Expression]]:
-        """Constants, each with a value for the file, and definitions that all experiments have in common."""
-        given: dict[str, list[Expression]] = {}
-        befores = [model.before for model in self.models if model.before is not None]
-        for model in self.models:
-            for name, value in self._values(model).items():
-                given.setdefault(name, []).append(value)
-        for before in befores:
-            for name, value in before.constants.items():
-                given.setdefault(name, []).append(Number(value))
-            for name, value in before.definitions.items():
-                if name in given:
-                    given[name].append(value)
-        levels = {name for model in self.models for name in model.levels}
-        constants: dict[str, Expression] = {}
-        definitions: dict[str, Expression] = {}
-        for name, values in given.items():
-            plain = all(isinstance(value, Number) for value in values)
-            if plain or name in levels or name in self.starts.values() or len(set(values)) > 1:
-                constants[name] = next((value for value in values if isinstance(value, Number)), ONE)
-            else:
-                definitions[name] = values[0]
-        return constants, definitions
+        self.common = CommonModel(problem)
+        self.models = self.common.models
 
     # --- text ---
 
@@ -113,8 +64,8 @@ class _Writer:
             model.append(f"inputs = {_list(map(_quoted, self.models[0].inputs))}")
         model.append(f'equations = """\n{self._equations()}\n"""')
         parts = ["\n".join(["[model]", *model])]
-        if self.constants:
-            parts.append(_table("constants", {n: _value(v) for n, v in self.constants.items()}))
+        if self.common.constants:
+            parts.append(_table("constants", {n: _value(v) for n, v in self.common.constants.items()}))
         quantities = {**self.models[0].quantities, **self.models[0].trajectories}
         if quantities:
             parts.append(_table("quantities", {n: _quoted(_text(v)) for n, v in quantities.items()}))
@@ -131,10 +82,8 @@ class _Writer:
     def _equations(self) -> str:
         model = self.models[0]
         lines = [f"{x}' = {_text(model.equations[x])}" for x in model.states]
-        lines += [f"{name} = {_text(value)}" for name, value in self.definitions.items()]
-        for x in model.states:
-            start = Name(self.starts[x]) if x in self.starts else _start(model, x)
-            lines.append(f"{x}(0) = {_text(start)}")
+        lines += [f"{name} = {_text(value)}" for name, value in self.common.definitions.items()]
+        lines += [f"{x}(0) = {_text(self.common.initial(x))}" for x in model.states]
         return "\n".join(lines)
 
     def _parameter(self, name: str, prior: Prior) -> str:
@@ -142,9 +91,7 @@ class _Writer:
         table |= {key: _plain(value) for key, value in prior.arguments.items()}
         bounds = {"lower": prior.lower, "upper": prior.upper}
         table |= {key: _plain(value) for key, value in bounds.items() if math.isfinite(value)}
-        default = Prior(prior.family, **prior.arguments, **{k: v for k, v in bounds.items() if math.isfinite(v)})
-        if default.coordinate != prior.coordinate:
-            table["coordinate"] = _quoted(prior.coordinate)
+        table["coordinate"] = _quoted(prior.coordinate)
         if name in self.problem.nominal:
             table["nominal"] = _plain(self.problem.nominal[name])
         if name in self.problem.labels:
@@ -158,7 +105,7 @@ class _Writer:
 
     def _experiment(self, experiment: Experiment, prefix: str) -> Iterator[str]:
         model = experiment.model
-        own = {n: v for n, v in self._values(model).items() if n in self.constants and self.constants[n] != v}
+        own = self.common.own(model)
         if prefix:
             lines = ["[[experiment]]", f"name = {_quoted(experiment.name)}"]
             if own:
@@ -179,10 +126,7 @@ class _Writer:
             lines.append(f"start = {_value(model.onset)}")
         if model.before is not None:
             lines.append('initial = "steady state"')
-            now = self._values(model)
-            then = {**{n: Number(v) for n, v in model.before.constants.items()}, **model.before.definitions}
-            other = {n: v for n, v in then.items() if n in self.constants and n in now and now[n] != v}
-            other = {n: v for n, v in other.items() if n not in self.starts.values()}
+            other = self.common.held(model)
             if other:
                 lines.append(f"before = {{ constants = {_inline({n: _value(v) for n, v in other.items()})} }}")
         return lines
@@ -214,11 +158,6 @@ class _Writer:
         yield _table(f"{prefix}noise", noises)
         if times:
             yield _table(f"{prefix}data", {"time": _numbers(times), **columns})
-
-
-def _start(model: Model, x: str) -> Expression:
-    """The initial value of a state, or where it comes to rest from."""
-    return (model.before or model).initial[x]
 
 
 # --- TOML ---

@@ -2,7 +2,8 @@
 
 ``sqrt``, ``ln``, ``log10``, ``log2`` and ``pow`` are other ways of writing these. ``before(a)`` and ``until(a)``, which
 conditions on time are read as, are 1 while t < a and t <= a, and 0 from then on; ``piecewise(v1, c1, v2, c2, ..., v)``
-is the first value whose condition is not 0, or else the last.
+is the first value whose condition is not 0, or else the last. ``above(x)`` is 1 where x > 0 and 0 elsewhere, a step
+that states may take at times which nobody knows before the model is solved.
 """
 
 from __future__ import annotations
@@ -35,10 +36,13 @@ FUNCTIONS: dict[str, Function] = {
     "cos": Function(1, 1, np.cos),
     "tan": Function(1, 1, np.tan),
     "tanh": Function(1, 1, np.tanh),
+    "arctan": Function(1, 1, np.arctan),
     "abs": Function(1, 1, np.abs),
+    "floor": Function(1, 1, np.floor),
     "min": Function(2, None, lambda *values: np.minimum.reduce(np.broadcast_arrays(*values))),
     "max": Function(2, None, lambda *values: np.maximum.reduce(np.broadcast_arrays(*values))),
     "power": Function(2, 2, lambda base, exponent: np.power(np.asarray(base, float), exponent)),
+    "above": Function(1, 1, lambda x: np.where(np.asarray(x) > 0, 1.0, 0.0)),
     "piecewise": Function(3, None, _piecewise),
     "before": Function(1, 1, None),  # of time, which numbers and arrays know nothing of
     "until": Function(1, 1, None),

@@ -294,7 +294,7 @@ def _is_condition(expression: Expression) -> bool:
     """Whether an expression is made of conditions on time only, and so is 0 or 1."""
     match expression:
         case Call(function, _):
-            return function in CONDITIONS
+            return function in CONDITIONS or function == "above"
         case Product(parts):
             return all(map(_is_condition, parts))
         case Sum((Number(value), Product((Number(sign), *inner)))):

@@ -34,7 +34,8 @@ def assemble(
 
 
 # functions that LLVM knows, and those that come from the C library
-_FUNCTIONS = {name: f"llvm.{name}.f64" for name in ("exp", "log", "sin", "cos")} | {"tan": "tan", "tanh": "tanh"}
+_FUNCTIONS = {name: f"llvm.{name}.f64" for name in ("exp", "log", "sin", "cos", "floor")}
+_FUNCTIONS |= {"tan": "tan", "tanh": "tanh", "arctan": "atan"}
 _POWER = "llvm.pow.f64"
 
 

@@ -139,7 +139,7 @@ class Graph:
         return self._node("power", a, exponent)
 
     def function(self, name: str, a: int) -> int:
-        """A function of one argument: exp, log, sin, cos, tan or tanh."""
+        """A function of one argument: exp, log, sin, cos, tan, tanh, arctan or floor."""
         return self._node("function", name, a)
 
     def real_power(self, a: int, b: int) -> int:
@@ -168,6 +168,8 @@ class Graph:
                 for b in others:
                     a = self._smaller(a, b, b, a)
                 return a
+            case "above", (a,):
+                return self.choose(self.zero, a, self.one, self.zero)
             case "piecewise", (*pieces, value):
                 for at in range(len(pieces) - 2, -1, -2):
                     value = self.choose(self.zero, pieces[at + 1], pieces[at], value)
@@ -268,6 +270,10 @@ class Graph:
                 return self.add(self.one, self.power(value, 2))
             case "tanh":
                 return self.subtract(self.one, self.power(value, 2))
+            case "arctan":
+                return self.divide(self.one, self.add(self.one, self.power(a, 2)))
+            case "floor":
+                return self.zero
         raise AssertionError(name)
 
     def _power_derivative(self, a: int, d: Mapping[int, int]) -> int:

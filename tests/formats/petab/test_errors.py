@@ -131,9 +131,9 @@ def test_a_link_out_of_the_folder_is_not_followed(tmp_path: Path) -> None:
         load(path)
 
 
-def test_an_unused_parameter_is_left_out_with_a_note(tmp_path: Path) -> None:
+def test_an_unused_parameter_keeps_its_prior_and_is_noted(tmp_path: Path) -> None:
     path = write(tmp_path, {**FILES_1, "parameters.tsv": PARAMETERS + "idle\tlin\t0\t1\t0.5\t1\n"})
     problem = load(path)
-    assert problem.parameters == ("k1", "k2")
+    assert problem.parameters == ("k1", "k2", "idle")
     assert any("'idle'" in note for note in problem.notes)
     assert math.isfinite(problem.nominal["k1"])

@@ -16,6 +16,7 @@ from equifinal.formats.petab.tables import Row, exact
 from equifinal.formats.sbml import modelling
 from equifinal.formats.sbml.names import RESERVED
 from equifinal.formats.sbml.network import Network
+from equifinal.formats.sbml.settling import Settling
 from equifinal.language.expression import Expression, Name, Number
 from equifinal.language.model import Model
 from equifinal.problem.data import Experiment, Observations
@@ -160,9 +161,8 @@ def _observations(entry: Seen, noises: Mapping[str, Expression]) -> Observations
         argument = entry.numbers[0] if len(set(entry.numbers)) == 1 else tuple(entry.numbers)
     else:
         settled = noises[entry.output]
-        argument = settled.name if isinstance(settled, Name) else settled
-        if isinstance(settled, Number):
-            argument = float(settled.value)
+        number = Settling().value(settled)
+        argument = settled.name if isinstance(settled, Name) else settled if number is None else float(number)
     try:
         noise = Noise(observable.family, **{observable.argument: argument})
         times, values = [row.time for row in entry.rows], [row.value for row in entry.rows]

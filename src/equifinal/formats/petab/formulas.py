@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from equifinal.errors import ModelError, did_you_mean
-from equifinal.formats.sbml.settling import FUNCTIONS_OF_ONE, ONE, ZERO, less, logarithm, power
+from equifinal.formats.sbml.functions import FUNCTIONS_OF_ONE, ONE, ZERO, less, logarithm, power
 from equifinal.language.expression import TIME, Call, Expression, Name, Number, Product, Sum, negative, reciprocal
 
 MAX_LENGTH = 100_000
@@ -35,6 +35,8 @@ _COMPARISONS: dict[str, Callable[[Expression, Expression], Expression]] = {
     "!=": lambda a, b: Call("ne", (a, b)),
 }
 _LITERALS = {"true": ONE, "false": ZERO}
+# words that are no identifiers, in any case of their letters
+RESERVED = {"time", "true", "false", "inf", "nan", "pow", "log", "log2", "log10", "min", "max", "piecewise", *_OF_ONE}
 _SEVERAL = ("pow", "log", "log2", "log10", "min", "max", "piecewise")
 
 

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from equifinal.errors import DataError, did_you_mean
 from equifinal.formats.petab.tables import Row
+from equifinal.formats.sbml.settling import Settling
 from equifinal.language.expression import Expression, Name, Number, names, substitute
 
 # noise families by distribution and transformation: the family here, and its argument
@@ -164,7 +165,7 @@ def outputs_of(measurements: Sequence[Measurement], taken: Callable[[str], bool]
         noise_values = dict(zip(observable.noise_placeholders, measured.noise_overrides, strict=True))
         values = dict(zip(observable.placeholders, measured.overrides, strict=True))
         noise = substitute(observable.noise, {**noise_values, **values})
-        number = float(noise.value) if isinstance(noise, Number) else None
+        number = Settling().value(noise)
         group = (observable.identifier, measured.overrides, "a number" if number is not None else noise)
         if group not in groups:
             counts[observable.identifier] = counts.get(observable.identifier, 0) + 1
@@ -173,7 +174,7 @@ def outputs_of(measurements: Sequence[Measurement], taken: Callable[[str], bool]
         seen = groups[group]
         seen.rows.append(measured)
         if seen.numbers is not None and number is not None:
-            seen.numbers.append(number)
+            seen.numbers.append(float(number))
     return list(groups.values())
 
 

@@ -20,10 +20,11 @@ from equifinal.formats.petab.courses import (
 from equifinal.formats.petab.observables import Measurement, Observable, read_measurements, read_observables
 from equifinal.formats.petab.parameters import Parameter, read_parameters
 from equifinal.formats.petab.tables import Row, file_in, read_tables, read_yaml
-from equifinal.formats.sbml.alone import UNITS
+from equifinal.formats.sbml.alone import UNITS, labels_of
 from equifinal.formats.sbml.importing import read_network
 from equifinal.language.expression import names
 from equifinal.problem.data import Experiment, unknowns
+from equifinal.problem.labels import Label, known_names
 from equifinal.problem.problem import Problem
 
 PARAMETERS = ("parameterId", "estimate")
@@ -40,13 +41,15 @@ def problem_of(path: Path) -> Problem:
     used = set(unknowns(experiments))
     estimated = {read.named[name]: p for name, p in read.parameters.items() if p.prior is not None}
     unused = [name for name in estimated if name not in used]
-    notes = [UNITS, *(f"parameter '{name}' has no effect on the data and is left out" for name in unused)]
+    notes = [UNITS, *(f"parameter '{name}' has no effect on the data" for name in unused)]
+    first = experiments[0].model  # where they do no harm, and have their prior as posterior
+    varied = replace(experiments[0], model=replace(first, parameters=(*first.parameters, *unused)))
     return Problem(
-        _with_own_names(experiments),
-        {name: p.prior for name, p in estimated.items() if p.prior is not None and name in used},
+        _with_own_names((varied if unused else experiments[0], *experiments[1:])),
+        {name: p.prior for name, p in estimated.items() if p.prior is not None},
         name=path.stem,
-        labels={},
-        nominal={name: p.nominal for name, p in estimated.items() if p.nominal is not None and name in used},
+        labels=read.labels(),
+        nominal={name: p.nominal for name, p in estimated.items() if p.nominal is not None},
         notes=tuple(notes),
     )
 
@@ -71,11 +74,26 @@ class Read:
         self.version = self._version()
         self.parameters: Mapping[str, Parameter] = {}
         self.assembled: list[Assembled] = []
+        self.parts: list[tuple[Part, Assembled]] = []
         self.named: dict[str, str] = {}  # parameters by identifier
         if self.version == 1:
             self._read_1()
         else:
             self._read_2()
+
+    def labels(self) -> dict[str, Label]:
+        """What the files call states, outputs, and parameters whose names are others here."""
+        found: dict[str, Label] = {}
+        for part, one in self.parts:
+            found |= labels_of(part.network, one.experiment.model)
+            for seen in one.seen:
+                title = seen.observable.row.text("observableName")
+                if title and title != seen.output:
+                    found[seen.output] = Label(title[:80])
+        found |= {name: Label(identifier) for identifier, name in self.named.items() if name != identifier}
+        known = known_names(one.experiment for one in self.assembled)
+        known |= {self.named[identifier] for identifier, p in self.parameters.items() if p.prior is not None}
+        return {name: label for name, label in found.items() if name in known and label.label.isprintable()}
 
     def _version(self) -> int:
         text = str(self.document.get("format_version", ""))
@@ -147,6 +165,7 @@ class Read:
         for key, rows in groups.items():
             own = course(key, rows[0].row)
             self.assembled.append(assembled(part, own, rows, version=self.version))
+            self.parts.append((part, self.assembled[-1]))
 
     # --- version 2 ---
 

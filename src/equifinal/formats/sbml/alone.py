@@ -62,4 +62,4 @@ def _deciding(network: Network) -> set[str]:
 def labels_of(network: Network, model: Model) -> dict[str, Label]:
     """What the file calls the names of a model."""
     known = {*model.states, *model.parameters, *model.outputs, *model.definitions}
-    return {name: Label(label) for name, label in network.labels.items() if name in known and label.strip()}
+    return {name: Label(label[:80]) for name, label in network.labels.items() if name in known and label.strip()}

@@ -7,12 +7,13 @@ the moments are among the a's: with one of them the moment is a itself, whatever
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from equifinal.errors import ModelError
+from equifinal.formats.sbml.functions import ONE, ZERO
 from equifinal.formats.sbml.network import Happening, Species
-from equifinal.formats.sbml.settling import ONE, ZERO, Settling
+from equifinal.formats.sbml.settling import Settling
 from equifinal.language.conditions import negated
 from equifinal.language.expression import (
     Call,
@@ -58,7 +59,8 @@ def events_of(
     found: list[_Timed] = []
     for happening in happenings:
         where = f"event '{happening.name}'"
-        trigger = settling.settle(Call("and", (happening.trigger,)), f"{where}, trigger")
+        triggers = replace(settling, steps=False)  # when a state triggers an event is not known in advance
+        trigger = triggers.settle(Call("and", (happening.trigger,)), f"{where}, trigger")
         delay = ZERO if happening.delay is None else settling.settle(happening.delay, f"{where}, delay")
         wait = settling.value(delay)
         sets = _of_states(happening.sets, species)

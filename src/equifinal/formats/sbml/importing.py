@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from equifinal.errors import ModelError
+from equifinal.formats.sbml.functions import ZERO, number
 from equifinal.formats.sbml.mathml import RATE, MathReader
 from equifinal.formats.sbml.names import fresh, renamed
 from equifinal.formats.sbml.network import Happening, Network, Species
 from equifinal.formats.sbml.reading import open_sbml
-from equifinal.formats.sbml.settling import ZERO, number
 from equifinal.language.expression import (
     Expression,
     Name,
@@ -118,7 +118,8 @@ class _Importer:
         for parameter in _each(self.model.getListOfParameters()):
             self._constant_or_ruled(parameter, _set(parameter.isSetValue(), parameter.getValue()), "parameter")
         changes = self._reactions()
-        for species in _each(self.model.getListOfSpecies()):
+        every_species = list(_each(self.model.getListOfSpecies()))
+        for species in every_species:
             self._one_species(species, changes.get(species.getId(), []))
         self._check_rules()
         happenings = tuple(self._happening(event, i) for i, event in enumerate(self.events, start=1))
@@ -131,7 +132,7 @@ class _Importer:
             starts=self.starts,
             definitions=self.definitions,
             species=self.species,
-            compartments=tuple(self.names[c.getId()] for c in _each(self.model.getListOfCompartments())),
+            places={self.names[s.getId()]: self.names[s.getCompartment()] for s in every_species},
             happenings=happenings,
             missing=frozenset(self.missing),
             parameters=tuple(self.parameters),

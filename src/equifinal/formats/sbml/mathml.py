@@ -11,16 +11,8 @@ from itertools import pairwise
 from typing import Any
 
 from equifinal.errors import ModelError
-from equifinal.formats.sbml.settling import (
-    FUNCTIONS_OF_ONE,
-    ONE,
-    UNDEFINED,
-    ZERO,
-    less,
-    logarithm,
-    number,
-    power,
-)
+from equifinal.formats.sbml.functions import FUNCTIONS_OF_ONE, ONE, ZERO, less, logarithm, number, power, truncated
+from equifinal.formats.sbml.settling import UNDEFINED
 from equifinal.language.expression import (
     TIME,
     Call,
@@ -138,8 +130,11 @@ class MathReader:
                 return logarithm(parts[-1], parts[0] if len(parts) == 2 else Number(Fraction(10)))
             case "AST_FUNCTION_MIN" | "AST_FUNCTION_MAX":
                 return Call(kind[-3:].lower(), tuple(parts)) if len(parts) > 1 else parts[0]
-            case "AST_FUNCTION_QUOTIENT" | "AST_FUNCTION_REM":
-                return Call(kind.removeprefix("AST_FUNCTION_").lower(), tuple(parts))
+            case "AST_FUNCTION_QUOTIENT":
+                return truncated(Product((parts[0], reciprocal(parts[1]))))
+            case "AST_FUNCTION_REM":
+                whole = truncated(Product((parts[0], reciprocal(parts[1]))))
+                return Sum((parts[0], negative(Product((parts[1], whole)))))
             case "AST_LOGICAL_AND" | "AST_LOGICAL_OR" | "AST_LOGICAL_XOR" | "AST_LOGICAL_NOT":
                 return Call(kind.removeprefix("AST_LOGICAL_").lower(), tuple(parts))
             case "AST_LOGICAL_IMPLIES":

@@ -63,6 +63,8 @@ class Network:
         For each state its derivative, and a formula for its value at the start.
     definitions
         What is given by a formula at all times: assignment rules, rates of reactions, concentrations.
+    places
+        The compartment of each species.
     missing
         Names without a value; an experiment has to give one.
     parameters
@@ -80,7 +82,7 @@ class Network:
     starts: Mapping[str, Expression] = field(default_factory=dict)
     definitions: Mapping[str, Expression] = field(default_factory=dict)
     species: Mapping[str, Species] = field(default_factory=dict)
-    compartments: tuple[str, ...] = ()
+    places: Mapping[str, str] = field(default_factory=dict)
     happenings: tuple[Happening, ...] = ()
     missing: frozenset[str] = frozenset()
     parameters: tuple[str, ...] = ()

@@ -25,7 +25,7 @@ def open_sbml(path: Path) -> Any:
     """
     text = read_text(path, MAX_BYTES)
     _check_xml(text, path.name)
-    document = _libsbml().readSBMLFromString(text)
+    document = libsbml_module().readSBMLFromString(text)
     _check_read(document, path.name)
     if document.getLevel() < 2:
         raise ModelError("SBML Level 1 is not read; convert the model to Level 2 or 3", file=path.name)
@@ -48,7 +48,7 @@ def _composed(model: Any) -> bool:
     return plugin is not None and plugin.getNumSubmodels() > 0
 
 
-def _libsbml() -> Any:
+def libsbml_module() -> Any:
     try:
         import libsbml
     except ImportError:
@@ -96,7 +96,7 @@ def _check_xml(text: str, file: str) -> None:
 
 
 def _check_read(document: Any, file: str) -> None:
-    serious = _libsbml().LIBSBML_SEV_ERROR
+    serious = libsbml_module().LIBSBML_SEV_ERROR
     for at in range(document.getNumErrors()):
         error = document.getError(at)
         if error.getSeverity() >= serious:

@@ -3,23 +3,27 @@
 An *open* formula is an `Expression` that may call more than the language has: comparisons of anything (``lt``, ``le``,
 ``eq``, ``ne``), ``and``, ``or``, ``xor``, ``not``, and functions such as ``floor`` and ``arcsin``. When a model is
 made, every constant has its value, and a formula is settled: what is a number becomes one, comparisons with time
-become conditions of the language, and whatever is left has no place in it and is refused.
+become conditions of the language, others steps, and whatever is left has no place in it and is refused.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+
 from equifinal.errors import ModelError
-from equifinal.language.conditions import both, compared, either, negated
+from equifinal.formats.sbml.functions import ONE, ZERO, power
+from equifinal.language.conditions import affine_in_time, both, compared, either, negated
 from equifinal.language.expression import (
     TIME,
     Call,
     Expression,
+    Name,
     Number,
     Power,
     Product,
@@ -27,131 +31,16 @@ from equifinal.language.expression import (
     evaluate,
     names,
     negative,
-    reciprocal,
     substitute,
     walk,
 )
 from equifinal.language.functions import CONDITIONS, FUNCTIONS, call_on_arrays
+from equifinal.problem.parts import added, multiplied
 
-ZERO, ONE = Number(Fraction(0)), Number(Fraction(1))
 UNDEFINED = Call("undefined", ())  # what a piecewise function is where no condition holds
 COMPARISONS = {"lt": "<", "le": "<="}
 LOGIC = ("and", "or", "xor", "not")
-ONLY_NUMBERS: dict[str, Callable[..., float]] = {
-    "floor": math.floor,
-    "ceiling": math.ceil,
-    "factorial": lambda x: math.gamma(x + 1),
-    "quotient": lambda a, b: math.trunc(a / b),
-    "rem": math.fmod,
-    "sign": lambda x: float((x > 0) - (x < 0)),
-    "arcsin": math.asin,
-    "arccos": math.acos,
-    "arctan": math.atan,
-}
-
-
-# --- functions in terms of those that there are ---
-
-
-def number(value: float | Fraction | int) -> Number:
-    """A number as it prints, so that 0.1 is 1/10."""
-    return Number(value if isinstance(value, Fraction) else Fraction(repr(value)))
-
-
-def power(base: Expression, exponent: Expression) -> Expression:
-    value = _exact(exponent)
-    if value is None:
-        return Call("power", (base, exponent))
-    if value.denominator != 1 or abs(value) > 1000:
-        return Call("power", (base, Number(value)))
-    return Power(base, int(value)) if value else ONE
-
-
-def logarithm(x: Expression, base: Expression | None = None) -> Expression:
-    natural = Call("log", (x,))
-    return natural if base is None else Product((natural, reciprocal(Call("log", (base,)))))
-
-
-def less(left: Expression, right: Expression, *, equal: bool = False) -> Expression:
-    return Call("le" if equal else "lt", (left, right))
-
-
-def _half(*terms: Expression) -> Expression:
-    return Product((Number(Fraction(1, 2)), Sum(terms)))
-
-
-def _exp(x: Expression, sign: int = 1) -> Expression:
-    return Call("exp", (x if sign > 0 else negative(x),))
-
-
-def _sinh(x: Expression) -> Expression:
-    return _half(_exp(x), negative(_exp(x, -1)))
-
-
-def _cosh(x: Expression) -> Expression:
-    return _half(_exp(x), _exp(x, -1))
-
-
-def _root_of_square(x: Expression, shift: int) -> Expression:
-    return Call("power", (Sum((Power(x, 2), Number(Fraction(shift)))), Number(Fraction(1, 2))))
-
-
-def _arcsinh(x: Expression) -> Expression:
-    return Call("log", (Sum((x, _root_of_square(x, 1))),))
-
-
-def _arccosh(x: Expression) -> Expression:
-    return Call("log", (Sum((x, _root_of_square(x, -1))),))
-
-
-def _arctanh(x: Expression) -> Expression:
-    return _half(Call("log", (Sum((ONE, x)),)), negative(Call("log", (Sum((ONE, negative(x))),))))
-
-
-def _named(function: str) -> Callable[[Expression], Expression]:
-    return lambda x: Call(function, (x,))
-
-
-def _over(function: Callable[[Expression], Expression]) -> Callable[[Expression], Expression]:
-    return lambda x: reciprocal(function(x))
-
-
-def _of_reciprocal(function: Callable[[Expression], Expression]) -> Callable[[Expression], Expression]:
-    return lambda x: function(reciprocal(x))
-
-
-_sin, _cos, _tan = _named("sin"), _named("cos"), _named("tan")
-# functions of one argument by the names that MathML and PEtab give them
-FUNCTIONS_OF_ONE: dict[str, Callable[[Expression], Expression]] = {
-    **{name: _named(name) for name in ("exp", "abs", "sin", "cos", "tan", "tanh")},
-    **{name: _named(name) for name in ("floor", "ceiling", "factorial", "sign", "arcsin", "arccos", "arctan")},
-    "ln": logarithm,
-    "sqrt": lambda x: Call("power", (x, Number(Fraction(1, 2)))),
-    "sec": _over(_cos),
-    "csc": _over(_sin),
-    "cot": _over(_tan),
-    "sinh": _sinh,
-    "cosh": _cosh,
-    "sech": _over(_cosh),
-    "csch": _over(_sinh),
-    "coth": _over(_named("tanh")),
-    "arcsec": _of_reciprocal(_named("arccos")),
-    "arccsc": _of_reciprocal(_named("arcsin")),
-    "arccot": _of_reciprocal(_named("arctan")),
-    "arcsinh": _arcsinh,
-    "arccosh": _arccosh,
-    "arctanh": _arctanh,
-    "arcsech": _of_reciprocal(_arccosh),
-    "arccsch": _of_reciprocal(_arcsinh),
-    "arccoth": _of_reciprocal(_arctanh),
-}
-
-
-def _exact(expression: Expression) -> Fraction | None:
-    try:
-        return Fraction(evaluate(expression, {}, Fraction))
-    except (KeyError, TypeError, ArithmeticError, ValueError):
-        return None
+ONLY_NUMBERS: dict[str, Callable[..., float]] = {"factorial": lambda x: math.gamma(x + 1)}
 
 
 # --- settling ---
@@ -169,11 +58,14 @@ class Settling:
         What else a name in a comparison may stand for: closed definitions, and states that grow evenly with time.
     long_ago
         If it is not None, conditions on time are decided: as they were for ever (True), or will be for ever (False).
+    steps
+        Whether conditions on anything else may be steps, ``above(x)``, as they may in equations.
     """
 
     numbers: Mapping[str, Fraction] = field(default_factory=dict)
     meanings: Mapping[str, Expression] = field(default_factory=dict)
     long_ago: bool | None = None
+    steps: bool = True
 
     def value(self, expression: Expression) -> Fraction | None:
         """The number that an open formula is; None if it is not one."""
@@ -183,7 +75,8 @@ class Settling:
         try:
             if not any(isinstance(node, Call) for node in walk(expression)):
                 return Fraction(evaluate(expression, self.numbers, Fraction))
-            found = float(evaluate(expression, _floats(self.numbers, expression), float, _call))
+            with np.errstate(all="ignore"):  # 1/0 is infinity, of which arctan has a value
+                found = float(evaluate(expression, _floats(self.numbers, expression), np.float64, _call))
         except (ArithmeticError, ValueError, TypeError):
             return None
         return Fraction(repr(found)) if math.isfinite(found) else None
@@ -270,14 +163,17 @@ class Settling:
             return ONE if {"lt": a < b, "le": a <= b, "eq": a == b, "ne": a != b}[sign] else ZERO
         if left == right:
             return ONE if sign in ("le", "eq") else ZERO
-        found = compared(left, COMPARISONS[sign], right) if sign in COMPARISONS else None
-        if found is None:
+        found = _on_time(left, COMPARISONS[sign], right) if sign in COMPARISONS else None
+        if found is not None:
+            return found if self.long_ago is None else self._decided(found)
+        if sign not in COMPARISONS or not self.steps:
             what = _listed(Sum((left, right)))
             raise ModelError(
                 f"{where}: a condition on {what} is not supported; conditions may compare time with numbers, constants "
                 "and parameters"
             )
-        return found if self.long_ago is None else self._decided(found)
+        ahead = Call("above", (Sum((right, negative(left))),))
+        return ahead if sign == "lt" else _not(Call("above", (Sum((left, negative(right))),)))
 
     def _decided(self, condition: Expression) -> Number:
         anything = dict.fromkeys(names(condition), Fraction(0))
@@ -293,7 +189,7 @@ class Settling:
         *pieces, rest = arguments
         if len(pieces) == 2 and (smaller := _least_or_greatest(pieces[0], pieces[1], rest)):
             try:
-                self._condition(pieces[1], where)
+                replace(self, steps=False)._condition(pieces[1], where)
             except ModelError:  # not a condition on time, but this one needs none
                 return self.settle(smaller, where)
         kept: list[Expression] = []
@@ -311,6 +207,27 @@ class Settling:
 
     def _same(self, a: Expression, b: Expression) -> bool:
         return a == b or ((value := self.value(a)) is not None and value == self.value(b))
+
+
+def _on_time(left: Expression, sign: str, right: Expression) -> Expression | None:
+    """A comparison as a condition on time with a plain border: ``t - a < 0`` is ``t < a``."""
+    parts = affine_in_time(Sum((left, negative(right))))
+    if parts is None or abs(parts[0]) != 1:
+        return compared(left, sign, right)
+    border = added(*_terms(parts[1], -parts[0]))
+    return compared(Name(TIME), sign if parts[0] > 0 else {"<": ">", "<=": ">="}[sign], border)
+
+
+def _terms(expression: Expression, factor: Fraction) -> list[Expression]:
+    """The terms of a multiple of an expression."""
+    match expression:
+        case Sum(terms):
+            return [part for term in terms for part in _terms(term, factor)]
+        case Product((Number(value), inner)):
+            return _terms(inner, factor * value)
+        case Number(value):
+            return [Number(factor * value)]
+    return [multiplied(Number(factor), expression)]
 
 
 def _least_or_greatest(value: Expression, condition: Expression, otherwise: Expression) -> Expression | None:
@@ -346,8 +263,8 @@ def _listed(expression: Expression) -> str:
     return ", ".join(found[:3]) or "time of this form"
 
 
-def _floats(numbers: Mapping[str, Fraction], expression: Expression) -> dict[str, float]:
-    return {name: float(numbers[name]) for name in names(expression)}
+def _floats(numbers: Mapping[str, Fraction], expression: Expression) -> dict[str, np.float64]:
+    return {name: np.float64(float(numbers[name])) for name in names(expression)}
 
 
 def _call(function: str, arguments: Sequence[float]) -> float:

@@ -1,0 +1,1 @@
+"""Problems as text for other tools: LaTeX, Stan and PyMC."""

@@ -1,0 +1,98 @@
+"""A problem, or the results of a fit, as files of other tools: the problem itself, or its identifiable model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from equifinal.errors import DataError, IdentifiabilityError
+from equifinal.fibre.of_problem import fibre_of
+from equifinal.fibre.reparametrised import Reparametrised, reparametrised
+from equifinal.identifiability.verdicts import Identifiability
+from equifinal.problem.problem import Problem
+from equifinal.results.store import identifiability_of
+
+
+def most_probable(data: Any, problem: Problem) -> dict[str, float]:
+    """The draw with the largest posterior density."""
+    density = np.asarray(data.sample_stats["lp"])
+    chain, draw = np.unravel_index(int(np.nanargmax(density)), density.shape)
+    return {name: float(data.posterior[name].values[chain, draw]) for name in problem.parameters}
+
+
+def exported(
+    problem: Problem, values: Mapping[str, float], to: str, *, reduced: bool = False, data: Any = None
+) -> dict[str, str]:
+    """The files of an export by name.
+
+    Parameters
+    ----------
+    values
+        Of all parameters.
+    to
+        ``petab``, ``sbml``, ``stan``, ``pymc`` or ``latex``.
+    reduced
+        Whether the model is written in its identifiable combinations; only for ``sbml`` and ``latex``, since priors of
+        the old parameters are none of the new ones.
+    data
+        Results, which may contain the analysis.
+    """
+    if reduced and to not in ("sbml", "latex"):
+        raise DataError(f"`reduced=True` goes with sbml and latex: {to} needs priors, which combinations do not have")
+    missing = [name for name in problem.parameters if name not in values]
+    if missing and to != "latex":
+        raise DataError(f"no value is known for {', '.join(missing)}")
+    if to == "petab":
+        from equifinal.formats.petab.writing import problem_to_petab
+
+        return problem_to_petab(problem, values)
+    if to == "stan":
+        from equifinal.formats.export.stan import problem_to_stan
+
+        return {"problem.stan": problem_to_stan(problem)}
+    if to == "pymc":
+        from equifinal.formats.export.pymc import problem_to_pymc
+
+        return {"problem.py": problem_to_pymc(problem, values)}
+    if to == "sbml":
+        return {"model.xml": _sbml(problem, values, _reduced(problem, values, data) if reduced else None)}
+    return {"problem.tex": _latex(problem, values, reduced, data)}
+
+
+def _sbml(problem: Problem, values: Mapping[str, float], new: Reparametrised | None) -> str:
+    from equifinal.formats.sbml.writing import model_to_sbml
+
+    if new is None:
+        return model_to_sbml(problem.model, values, name=problem.name)
+    return model_to_sbml(new.model(problem.model), new.values(values), name=f"{problem.name}_identifiable")
+
+
+def _reduced(problem: Problem, values: Mapping[str, float], data: Any) -> Reparametrised:
+    analysis = _analysis(data)
+    found = reparametrised(fibre_of(problem, outputs_only=True, analysis=analysis), values)
+    if found is None:
+        raise DataError(
+            "there is no such model in closed form: everything is identifiable, or the chart is not rational"
+        )
+    return found
+
+
+def _analysis(data: Any) -> Identifiability | None:
+    return None if data is None else identifiability_of(data)
+
+
+def _latex(problem: Problem, values: Mapping[str, float], reduced: bool, data: Any) -> str:
+    from equifinal.formats.export.latex import problem_to_latex
+
+    if reduced:
+        new = _reduced(problem, values, data)
+        return problem_to_latex(problem, values, new.combinations, new.model(problem.model))
+    if data is None:
+        return problem_to_latex(problem, values)
+    try:
+        combinations = identifiability_of(data).combinations
+    except IdentifiabilityError:
+        combinations = ()
+    return problem_to_latex(problem, values, {f"c{i}": e for i, e in enumerate(combinations, start=1)})

@@ -1,0 +1,185 @@
+"""What is written for other tools has the same likelihood where it can be run, and is valid where that is checked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from equifinal.examples import find_problem
+from equifinal.fibre.of_problem import fibre_of
+from equifinal.fibre.reparametrised import reparametrised
+from equifinal.formats import toml
+from equifinal.formats.export.latex import to_latex
+from equifinal.formats.load import load
+from equifinal.formats.petab.writing import problem_to_petab
+from equifinal.formats.sbml.writing import model_to_sbml
+from equifinal.formats.toml_writing import problem_to_toml
+from equifinal.language.parser import parse_expression
+from equifinal.posterior.posterior import Posterior
+from equifinal.prediction.simulate import simulate
+from equifinal.problem.problem import Problem
+from equifinal.studies.exporting import exported
+from tests.support.petab import FILES_1, FILES_2, write
+
+# two experiments, relative noise, a definition, numbers by row, several families
+TEXT = """
+[model]
+equations = '''
+x' = -k*x/(K + x) + feed
+z' = k*x - z^2
+total = x + z
+y = total*gain
+x(0) = x0
+z(0) = 0
+'''
+outputs = ["y", "z"]
+[constants]
+feed = 0.1
+gain = 2
+x0 = 3
+[parameters]
+k = { prior = "lognormal", meanlog = 0, sdlog = 1, upper = 20, nominal = 1.3 }
+K = { prior = "loguniform", lower = 0.01, upper = 100, nominal = 2 }
+s = { prior = "halfnormal", sd = 1, nominal = 0.2 }
+start = { prior = "gamma", shape = 2, rate = 1, nominal = 1.5 }
+[[experiment]]
+name = "one"
+[experiment.noise]
+y = { family = "normal", sd = "s", relative = 0.1 }
+z = { family = "laplace", scale = "s" }
+[experiment.data]
+time = [0, 1, 2.5]
+y = [5, 4, 3]
+z = [nan, 1.2, 1]
+[[experiment]]
+name = "two"
+constants = { feed = 0.5, x0 = "start" }
+[experiment.noise]
+y = { family = "normal", sd = "s", relative = 0.1 }
+z = { family = "laplace", scale = "s" }
+[experiment.data]
+time = [1, 3]
+y = [4, 6]
+z = [0.5, 1]
+[solver]
+rtol = 1e-9
+atol = 1e-12
+"""
+
+
+def log_likelihood(problem: Problem) -> float:
+    posterior = Posterior(problem)
+    theta = np.array([[problem.nominal[name] for name in posterior.parameters]])
+    return float(posterior.log_likelihood(theta).values[0])
+
+
+@pytest.fixture(scope="module")
+def problem() -> Problem:
+    return toml.loads(TEXT, name="exported")
+
+
+def test_petab_gives_the_same_posterior(problem: Problem, tmp_path: Path) -> None:
+    path = write(tmp_path, problem_to_petab(problem, problem.nominal))
+    back = load(path)
+    assert log_likelihood(back) == pytest.approx(log_likelihood(problem), abs=2e-4)
+    theta = np.array([[problem.nominal[name] for name in problem.parameters]])
+    own, its = Posterior(problem), Posterior(back)
+    order = [problem.parameters.index(name) for name in its.parameters]
+    assert its.log_prior(theta[:, order])[0] == pytest.approx(own.log_prior(theta)[0], abs=1e-9)
+
+
+@pytest.mark.slow  # the library takes long to import
+def test_petab_is_valid(problem: Problem, tmp_path: Path) -> None:
+    petab = pytest.importorskip("petab.v2")
+    path = write(tmp_path, problem_to_petab(problem, problem.nominal))
+    assert not petab.Problem.from_yaml(path).validate()
+
+
+def test_sbml_is_valid_and_gives_the_same_outputs(problem: Problem, tmp_path: Path) -> None:
+    libsbml = pytest.importorskip("libsbml")
+    text = model_to_sbml(problem.model, problem.nominal, name="exported")
+    document = libsbml.readSBMLFromString(text)
+    document.setConsistencyChecks(libsbml.LIBSBML_CAT_UNITS_CONSISTENCY, False)
+    document.checkConsistency()
+    assert not document.getNumErrors(libsbml.LIBSBML_SEV_ERROR)
+    path = tmp_path / "model.xml"
+    path.write_text(text)
+    back = load(path)
+    times = [0.5, 2.0]
+    values = {name: back.nominal[name] for name in back.parameters}
+    its = simulate(back, values, times=times)[0]
+    own = simulate(problem, dict(problem.nominal), times=times)[0]
+    for state in ("x", "z"):
+        assert its.states[state] == pytest.approx(own.states[state], rel=1e-4)
+
+
+def test_the_pymc_script_computes_the_same_likelihood(problem: Problem) -> None:
+    script = exported(problem, problem.nominal, "pymc")["problem.py"]
+    names: dict[str, object] = {"__name__": "exported"}
+    exec(compile(script, "exported.py", "exec"), names)
+    theta = [problem.nominal[name] for name in problem.parameters]
+    assert names["log_likelihood"](theta) == pytest.approx(log_likelihood(problem), abs=1e-5)  # type: ignore[operator]
+
+
+@pytest.mark.slow
+def test_pymc_builds_the_model(problem: Problem) -> None:
+    pytest.importorskip("pymc")
+    names: dict[str, object] = {"__name__": "exported"}
+    exec(compile(exported(problem, problem.nominal, "pymc")["problem.py"], "exported.py", "exec"), names)
+    assert names["build_model"]() is not None  # type: ignore[operator]
+
+
+def test_stan_has_every_observation(problem: Problem) -> None:
+    text = exported(problem, problem.nominal, "stan")["problem.stan"]
+    assert text.count("normal_lpdf") == 5
+    assert text.count("double_exponential_lpdf") == 4
+    assert text.count("{") == text.count("}")
+    assert "real<lower=0.01, upper=100.0> K;" in text
+
+
+@pytest.mark.slow
+def test_stan_is_accepted_by_its_compiler(problem: Problem, tmp_path: Path) -> None:
+    cmdstanpy = pytest.importorskip("cmdstanpy")
+    path = tmp_path / "problem.stan"
+    path.write_text(exported(problem, problem.nominal, "stan")["problem.stan"])
+    try:
+        cmdstanpy.cmdstan_path()
+    except ValueError:
+        pytest.skip("CmdStan is not installed")
+    assert cmdstanpy.CmdStanModel(stan_file=str(path), compile=False).src_info()
+
+
+def test_a_problem_file_gives_the_same_likelihood_to_the_last_digit(tmp_path: Path) -> None:
+    for version, files in ((1, FILES_1), (2, FILES_2)):
+        imported = load(write(tmp_path / str(version), files))
+        back = toml.loads(problem_to_toml(imported), name=imported.name)
+        assert log_likelihood(back) == log_likelihood(imported)
+        assert back.nominal == imported.nominal
+
+
+def test_formulas_in_latex() -> None:
+    assert to_latex(parse_expression("beta*S/(K_m + S)")) == r"\frac{\beta \, S}{K_{m} + S}"
+    assert to_latex(parse_expression("exp(-k*t)")) == r"\exp\left(-k \, t\right)"
+    assert to_latex(parse_expression("a^n")) == "a^{n}"
+
+
+def test_the_identifiable_model_has_fewer_parameters_and_the_same_outputs() -> None:
+    si = load(find_problem("si"))
+    values = {name: float(prior.quantile(0.4)) for name, prior in si.priors.items()}
+    new = reparametrised(fibre_of(si, outputs_only=True), values)
+    assert new is not None
+    model = new.model(si.model)
+    assert len(model.parameters) == 3
+    # at any other parameters with the same combinations as well, whatever the free one was fixed at
+    other = {**values, "rho": 0.8 * values["rho"], "beta": 0.8 * values["beta"], "I0": values["I0"] / 0.8}
+    other["gamma"] = values["gamma"] - 10_000 * (values["beta"] - other["beta"])
+    from equifinal.problem.data import Experiment
+
+    reduced = Problem((Experiment(model),))
+    times = [1.0, 3.0, 7.0]
+    for theta in (values, other):
+        mine = simulate(si, theta, times=times)[0].outputs["cases"]
+        its = simulate(reduced, new.values(theta), times=times)[0].outputs["cases"]
+        assert its == pytest.approx(mine, rel=1e-4)
