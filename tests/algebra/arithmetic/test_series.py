@@ -13,6 +13,9 @@ from equifinal.algebra.arithmetic.residues import BadPrime, random_prime, ration
 from equifinal.algebra.arithmetic.series import OutputSeries
 from equifinal.language.model import Model
 from tests.support.modulo import PRIME, plenty
+from tests.support.random_models import random_model
+from tests.support.solution_count import PRIME as PRIME_OF_THE_ORACLE
+from tests.support.solution_count import output_series
 
 
 def series(model: Model, point: dict[str, int], order: int) -> OutputSeries:
@@ -62,3 +65,22 @@ def test_rational_reconstruction(value):
     for seed in range(5):
         prime = random_prime(random.Random(seed))
         assert rational(residue(value, prime), prime) == value
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_random_models_against_series_of_another_kind(seed):
+    """The oracle finds one coefficient after the other when it is asked for it, in exact integers."""
+    model, rng = random_model(seed), random.Random(seed)
+    points = [{n: rng.randrange(1, PRIME_OF_THE_ORACLE) for n in model.parameters} for _ in range(2)]
+    array = np.array([list(p.values()) for p in points], dtype=np.int64).reshape(2, len(model.parameters))
+    run = OutputSeries(model, model.parameters, array, {}, PRIME_OF_THE_ORACLE)
+    try:
+        run.extend(20, plenty())
+    except BadPrime:
+        with pytest.raises(ValueError, match="not invertible"):
+            [y[0] for y in output_series(model, points[0], int, lambda v: pow(v, -1, PRIME_OF_THE_ORACLE))]
+        return
+    for j, point in enumerate(points):
+        expected = output_series(model, point, int, lambda v: pow(v, -1, PRIME_OF_THE_ORACLE))
+        for k, y in enumerate(expected):
+            assert run.output_coefficients()[k, :, j].tolist() == [y[n] % PRIME_OF_THE_ORACLE for n in range(20)]

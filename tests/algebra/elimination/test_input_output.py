@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+import flint
 import pytest
 
 from equifinal.algebra.arithmetic.polynomials import ring, value_at
@@ -114,3 +115,23 @@ def test_common_factors_of_coefficients_are_cancelled() -> None:
     assert int(found.total_degree()) == 1
     assert value_at(found, [1, 2]) == 0
     assert value_at(found, [2, 3]) != 0
+
+
+def test_few_combinations_say_the_same_as_all_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where an equation has more monomials in the jets than in the parameters, the same space of equations results."""
+    model = Model.parse("x' = a*x^2*z + z\nz' = x*z + b\ny = x*z", ["y"])
+    work = Experiment(model, local_of(model), 0, list(model.parameters), {}, random.Random(1))
+    found, signals = work.eliminate(plenty()), work.signals_to(400, plenty())
+    (equation,) = found.equations
+    rows, keys, _ = relation_rows(found, equation, signals, 400, plenty())
+    monkeypatch.setattr("equifinal.algebra.elimination.input_output.SPARE", 10**6)
+    others, *_ = relation_rows(found, equation, signals, 400, plenty())
+    assert keys > len({m for row in others for m in row}) + 4
+    columns = sorted({m for row in (*rows, *others) for m in row})
+
+    def rank(equations: list[dict]) -> int:
+        return flint.nmod_mat(
+            len(equations), len(columns), [e.get(m, 0) for e in equations for m in columns], work.local.prime
+        ).rank()
+
+    assert rank(rows) == rank(others) == rank([*rows, *others]) == len(rows)

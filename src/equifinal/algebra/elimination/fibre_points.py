@@ -205,8 +205,7 @@ def slice_fibre(
     NotFinite
         When the equations found do not determine finitely many candidates.
     """
-    fixed = {name: local.point[name] for name in fixed_names}
-    began = budget.spent
+    fixed, began = {name: local.point[name] for name in fixed_names}, budget.spent
     enough = len(eliminations) if eliminations else enough_experiments(models, local, budget)
     try:
         few = budget.part(budget.left / 2) if enough < len(models) else budget

@@ -21,7 +21,6 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-import flint
 import numpy as np
 
 from equifinal.algebra.arithmetic.budget import (
@@ -43,13 +42,12 @@ from equifinal.algebra.arithmetic.polynomials import (
     to_ratio,
     used_variables,
     value_at,
-    without_monomial_factor,
 )
 from equifinal.algebra.arithmetic.resultants import resultant
+from equifinal.algebra.elimination.true_factor import true_factor
 from equifinal.language.model import Model
 
 ORDERS = 8  # of elimination, tried where resultants are needed
-TRIES = 3  # images for each degree, before a polynomial is factored after all
 
 
 @dataclass
@@ -256,7 +254,7 @@ class Eliminator:
             if link.degrees()[x] == 1:
                 polynomial = self._substituted(polynomial, x, link)
             else:
-                polynomial = self._true_factor(self._resultant(polynomial, link, x))
+                polynomial = true_factor(self._resultant(polynomial, link, x), self.point, self.prime, self.budget)
             if len(polynomial) > self.size_limit:
                 raise TooLarge
             if polynomial.is_zero():
@@ -293,27 +291,6 @@ class Eliminator:
             total = self._without(leading, total)
         return total
 
-    def _true_factor(self, polynomial: Polynomial) -> Polynomial:
-        """The irreducible factor that vanishes at the generic point."""
-        if polynomial.is_zero():
-            return polynomial
-        primitive, x = without_monomial_factor(polynomial), _least_degree(polynomial)
-        if x is not None:
-            parts = coefficients_in(primitive, x)
-            self.budget.spend(sum(divisor_steps(part, parts[-1]) for part in parts))
-            content = _common_divisor(parts)
-            if not content.is_constant():
-                if value_at(content, self.point) == 0:
-                    return self._true_factor(content)
-                primitive = primitive / content
-            if _is_irreducible(primitive, x, self.prime):
-                return primitive
-        self.budget.spend(factor_steps(primitive))
-        for factor, _ in primitive.factor()[1]:
-            if value_at(factor, self.point) == 0:
-                return factor
-        return polynomial
-
 
 def _factors(polynomial: Polynomial) -> list[Polynomial]:
     if polynomial.is_constant():
@@ -321,38 +298,6 @@ def _factors(polynomial: Polynomial) -> list[Polynomial]:
     if len(polynomial) > 200:
         return [polynomial]
     return [factor for factor, _ in polynomial.factor()[1]]
-
-
-def _least_degree(polynomial: Polynomial) -> int | None:
-    """The variable in which a polynomial has the least degree of all that it contains."""
-    degrees = [(int(degree), i) for i, degree in enumerate(polynomial.degrees()) if degree]
-    return min(degrees)[1] if degrees else None
-
-
-def _common_divisor(polynomials: Sequence[Polynomial]) -> Polynomial:
-    first, *rest = sorted((p for p in polynomials if not p.is_zero()), key=len)
-    for other in rest:
-        if first.is_constant():
-            break
-        first = first.gcd(other)
-    return first
-
-
-def _is_irreducible(primitive: Polynomial, x: int, prime: int) -> bool:
-    """Whether a polynomial without factors free of x is shown to be irreducible: by one of its images in x alone.
-
-    An irreducible polynomial of degree d has an irreducible image about once in d times; so False means little.
-    """
-    parts, rng = coefficients_in(primitive, x), random.Random(len(primitive))
-    if len(parts) == 2:
-        return True
-    for _ in range(TRIES * len(parts)):
-        point = [rng.randrange(prime) for _ in range(primitive.context().nvars())]
-        image = flint.nmod_poly([value_at(part, point) for part in parts], prime)
-        factors = image.factor()[1] if image.degree() == len(parts) - 1 else []
-        if len(factors) == 1 and factors[0][1] == 1:
-            return True
-    return False
 
 
 def best_elimination(make: Callable[[random.Random | None], Eliminator], rng: random.Random) -> Elimination:
