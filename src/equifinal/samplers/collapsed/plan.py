@@ -28,7 +28,7 @@ from equifinal.samplers.proposals.log_sums import beside_largest
 from equifinal.samplers.proposals.mixture import DF, Mixture
 from equifinal.samplers.proposals.moves import FRESH_ONLY, UNKNOWN
 from equifinal.samplers.proposals.quality import NONE, Quality, defended, judged, refusal
-from equifinal.samplers.searching.importance import Importance, laplace
+from equifinal.samplers.searching.importance import Importance, laplace, prior_law
 from equifinal.samplers.searching.modes import Modes, find_modes, unfolded
 from equifinal.samplers.searching.populations import Populations, described
 
@@ -183,13 +183,14 @@ class _Search:
         """The proposal that tempered populations tell of; one around the modes, refused, if they do not arrive."""
         settled = Populations(self.counted, self.posterior, self.report).settle()
         if settled is None:
-            mixture, start = defended(laplace(self.around)), self.around.h[None]
+            mixture, start = defended(laplace(self.around), prior_law(self.counted)), self.around.h[None]
             return Proposal(mixture, self._judged(mixture), start, _equal_weights(start), arrived=False)
         draws, rng = settled.draws, self.counted.rng
         one, other = draws[:, :: max(1, draws.shape[1] // FITTED)]
         several = len(self.around.h) > 1
         mixture = described(one, other, rng, laplace(self.around, DF) if several else None, both=True)
-        mixture = defended(mixture).joined(settled.hot, HOT_SHARE)  # its tails are longer, and as curved
+        mixture = defended(mixture, prior_law(self.counted))
+        mixture = mixture.joined(settled.hot, HOT_SHARE)  # its tails are longer, and as curved
         if several:  # where climbers have been, populations may have missed something
             mixture = mixture.joined(laplace(self.around), KNOWN_SHARE)
         found = self._judged(mixture)

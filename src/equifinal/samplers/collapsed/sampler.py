@@ -37,7 +37,7 @@ from equifinal.samplers.collapsed.tools import Tools
 from equifinal.samplers.marginal.target import Estimates, Target
 from equifinal.samplers.points.law import Moments
 from equifinal.samplers.proposals.pareto import k_hat_of_largest
-from equifinal.samplers.proposals.quality import LOOSE_K_LIMIT, longest_stay
+from equifinal.samplers.proposals.quality import LOOSE_K_LIMIT, NOTICED, longest_stay
 from equifinal.samplers.protocol import Block, Kept, Start, Task, concatenated
 from equifinal.samplers.pseudo_marginal import sampler as pseudo_marginal
 
@@ -163,14 +163,15 @@ def run_block(
 def review(task: Task, plan: Plan, state: State, seed: int, report: Callable[[str], None]) -> Plan | None:
     """Judge the proposal by all its draws so far, which show tails that it misses and the first few did not.
 
-    So does a chain that stands still for long: it has found a place where the proposal hardly ever goes. The remedy is
-    steps of all lengths, if populations have found the proposal, else populations.
+    A tail of weights matters if one of them is a noticeable part of the posterior. A chain that stands still for long
+    tells the same: it has found a place where the proposal hardly ever goes. The remedy is steps of all lengths, if
+    populations have found the proposal, else populations.
     """
     number = int(state.proposals.sum())
     if plan.lanes > 1 or plan.final or plan.refusal or number < LEAST_REVIEWED:
         return None
     shape, stay = k_hat_of_largest(state.highest.ravel(), number), int(state.stood[..., 1].max())
-    if shape >= LOOSE_K_LIMIT:
+    if shape >= LOOSE_K_LIMIT and _largest_share(state) >= NOTICED:
         report(f"the proposal misses a tail: k-hat {shape:.2f} over {number} draws of it")
     elif stay > longest_stay(number // len(state.key), plan.quality.acceptance):
         report(f"the proposal misses a place: a chain stood still there for {stay} iterations")
@@ -190,6 +191,11 @@ def review(task: Task, plan: Plan, state: State, seed: int, report: Callable[[st
     return better
 
 
+def _largest_share(state: State) -> float:
+    """The part that a single draw of the proposal has in all their weight."""
+    return float(np.exp(state.highest.max() - np.logaddexp.reduce(state.log_sum)))
+
+
 # --- afterwards ---
 
 
@@ -206,4 +212,5 @@ def examine(task: Task, plan: Plan, state: State, draws: Kept) -> dict[str, floa
     log_mean_square = float(np.logaddexp.reduce(state.log_squares)) - math.log(number)
     relative = math.sqrt(max(0.0, math.expm1(log_mean_square - 2 * log_mean)) / number)
     shape = k_hat_of_largest(state.highest.ravel(), int(number))
-    return found | {"log_evidence": log_mean, "log_evidence_error": relative, "k_hat": shape}
+    found |= {"log_evidence": log_mean, "log_evidence_error": relative, "k_hat": shape}
+    return found | {"largest_weight": _largest_share(state)}

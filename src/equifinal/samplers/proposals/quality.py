@@ -16,10 +16,12 @@ Array = NDArray[np.float64]
 
 INFLATION = 1.1  # of the scale of fitted components
 WIDE_SHARE, WIDE_SCALE, WIDE_DF = 0.1, 1.5, 4.0  # of the defensive component
+PRIOR_SHARE = 0.02  # of one that is as wide as the prior
 K_LIMIT, ACCEPTANCE_LIMIT = 0.5, 0.65
 HIGH_ACCEPTANCE, LOOSE_K_LIMIT = 0.7, 0.7
 SETTLED_ACCEPTANCE_LIMIT = 0.5  # where populations have been all around
 
+NOTICED = 5e-4  # of all weight, in a single draw: a twentieth of a tail of 1%
 STAY, LEAST_STAY = 4.0, 50.0  # longer stays than so many times what one expects, and so many iterations, are too long
 
 
@@ -68,11 +70,16 @@ def longest_stay(iterations: int, acceptance: float) -> float:
     return max(LEAST_STAY, STAY * math.log(max(iterations, 2)) / max(acceptance, 1e-6))
 
 
-def defended(mixture: Mixture) -> Mixture:
-    """A little wider, and with a wide component, so that no part of the posterior is out of reach."""
+def defended(mixture: Mixture, prior: Mixture) -> Mixture:
+    """A little wider, with a wide component, and with the prior, so that no part of the posterior is out of reach.
+
+    What a mixture was fitted to cannot tell what it misses. Draws of the prior do: a shelf of the posterior with a
+    hundredth of its mass, but a tenth of the prior's, has hundreds of them in a run.
+    """
     centre = mixture.share @ mixture.centre
     apart = mixture.centre - centre
     within = np.einsum("k,kij,klj->il", mixture.share, mixture.factor, mixture.factor)
     covariance = within + (apart * mixture.share[:, None]).T @ apart
     wide = mixtures.single(centre, WIDE_SCALE**2 * covariance, WIDE_DF)
-    return mixture._replace(factor=INFLATION * mixture.factor).joined(wide, WIDE_SHARE)
+    whole = mixture._replace(factor=INFLATION * mixture.factor).joined(wide, WIDE_SHARE / (1 - PRIOR_SHARE))
+    return whole.joined(prior, PRIOR_SHARE)

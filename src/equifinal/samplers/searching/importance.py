@@ -22,9 +22,10 @@ from equifinal.samplers.searching.modes import Modes
 
 Array = NDArray[np.float64]
 
-ROUNDS = (400, 1000, 1200)  # draws; the last judge what the others have found, and then improve it
+ROUNDS = (400, 1400, 1400)  # draws; the last judge what the others have found, and then improve it
 MORE_ROUNDS = (1300, 2500)  # if these do not suffice
 HIGHEST = 7.0  # weight of a draw beside their mean: a chain would stand there for so long, so another round is worth it
+PRIOR_DRAWS, PRIOR_DF = 1000, 5.0  # for the law of the prior
 DUST = 1e-5  # of all weight, not looked at when a mixture is fitted
 
 
@@ -33,6 +34,7 @@ class Importance:
 
     def __init__(self, counted: CountedTarget, modes: Modes):
         self.counted, self.modes, self.rng = counted, modes, counted.rng
+        self.prior = prior_law(counted)
         self.floor = min(modes.covariance, key=lambda s: np.linalg.slogdet(s)[1])  # of the narrowest mode
         self.mixture = laplace(modes)
         self.quality: Quality = NONE
@@ -45,17 +47,27 @@ class Importance:
         for size in (*ROUNDS, *MORE_ROUNDS):
             if self.sizes:
                 self.mixture = self._fitted()
-            self._draw(size, defended(self.mixture))
+            self._draw(size, defended(self.mixture, self.prior))
             if self.nowhere:
                 return False
             report(f"proposal {self.quality.in_words}")
-            if len(self.sizes) >= len(ROUNDS) and not refusal(self.quality) and self._highest() < HIGHEST:
+            if (
+                len(self.sizes) >= len(ROUNDS)
+                and not refusal(self.quality)
+                and self._highest(self.proposals[-1]) < HIGHEST
+            ):
                 break
         return not refusal(self.quality)
 
     def proposal(self) -> Mixture:
-        """The proposal that all draws tell of: those that have judged the last one make it better still."""
-        return self.proposals[-1] if self.nowhere else defended(self._fitted())
+        """The proposal that all draws tell of, those included that have judged the last one; that, if it is no better.
+
+        It is no better if it is too narrow for some draw that was made in an earlier round.
+        """
+        if self.nowhere:
+            return self.proposals[-1]
+        better = defended(self._fitted(), self.prior)
+        return better if self._highest(better) < max(HIGHEST, self._highest(self.proposals[-1])) else self.proposals[-1]
 
     @property
     def nowhere(self) -> bool:
@@ -74,11 +86,17 @@ class Importance:
         self.sizes.append(size)
         self.x, self.log_target = np.concatenate([self.x, x]), np.concatenate([self.log_target, log_target])
 
-    def _highest(self) -> float:
-        """The highest weight that any draw so far has under the newest proposal, beside the mean of that one's own."""
+    def _highest(self, proposal: Mixture) -> float:
+        """The highest weight that any draw so far has under a proposal, beside their mean, which is the same for all.
+
+        The mean is that of the last draws, under the proposal that they came from.
+        """
         with np.errstate(invalid="ignore"):
-            weights = beside_largest(self.log_target - self.counted.log_density(self.proposals[-1], self.x))
-        return float(weights.max() / weights[-self.sizes[-1] :].mean())
+            log_weight = self.log_target - self.counted.log_density(proposal, self.x)
+            own = self.log_target - self.counted.log_density(self.proposals[-1], self.x)
+        log_weight, own = (np.where(np.isfinite(part), part, -np.inf) for part in (log_weight, own))
+        last = own[-self.sizes[-1] :]
+        return float(np.exp(log_weight.max() - np.logaddexp.reduce(last)) * len(last))
 
     def weighted(self) -> tuple[Array, Array]:
         """Draws with weights that none of them dominates."""
@@ -125,6 +143,19 @@ def laplace(modes: Modes, df: float = 5.0) -> Mixture:
     share = np.maximum(np.exp(log_volume - log_volume.max()), 0.05)
     k = len(share)
     return Mixture(share / share.sum(), modes.h, 1.05 * factor, np.full(k, df))
+
+
+def prior_law(counted: CountedTarget) -> Mixture:
+    """A t law with the mean and the covariance of prior draws, the farthest of which count as if they were nearer."""
+    posterior, q = counted.target.posterior, len(counted.coordinates.moved)
+    x = counted.coordinates.at(posterior.to_coordinates(posterior.sample_prior(counted.rng, PRIOR_DRAWS)))
+    x = x[np.isfinite(x).all(axis=1)]
+    if q == 0 or len(x) < 2 * q:  # hardly any draw has combinations: then as wide as a unit of the coordinates
+        return mixtures.single(np.zeros(q), np.eye(q), PRIOR_DF)
+    x = np.clip(x, *np.quantile(x, (0.01, 0.99), axis=0))
+    covariance = np.cov(x.T).reshape(q, q)
+    floor = 1e-6 * np.diag(np.diag(covariance)) + 1e-300 * np.eye(q)
+    return mixtures.single(x.mean(axis=0), covariance + floor, PRIOR_DF)
 
 
 def _without_dust(x: Array, weights: Array) -> tuple[Array, Array]:
