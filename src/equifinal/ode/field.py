@@ -18,6 +18,7 @@ from equifinal.machine.pointers import always_inline, call, never_inline, shift
 from equifinal.ode.layout import (
     N_COLUMNS,
     N_INPUTS,
+    N_OWN,
     N_STATES,
     NNZ_FORCING,
     NNZ_JACOBIAN,
@@ -101,13 +102,12 @@ def error_norm(lane, work, error, controlled):
     Where sensitivities are controlled too, theirs if it is larger.
     """
     always_inline()
-    n = lane.system[N_STATES]
-    norm, begin, end = 0.0, 0, n
+    norm, begin, end = 0.0, 0, lane.system[N_OWN]
     while begin < controlled:
         total = 0.0
         for i in range(begin, end):
             ratio = error[i] / (work.floors[i] + lane.rtol * max(abs(work.z[i]), abs(work.z_new[i])))
             total += ratio * ratio
         norm = max(norm, total / (end - begin)) if total == total else math.inf
-        begin, end = end, controlled
+        begin, end = max(end, lane.system[N_STATES]), controlled  # levels have no errors
     return math.sqrt(norm) if math.isfinite(norm) and all_finite(work.z_new, controlled) else math.inf

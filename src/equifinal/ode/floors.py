@@ -18,7 +18,7 @@ import math
 
 from equifinal.machine.pointers import call, shift
 from equifinal.ode.field import column_parameters, inputs_at
-from equifinal.ode.layout import JACOBIAN, N_COLUMNS, N_STATES, NNZ_JACOBIAN, PATTERNS
+from equifinal.ode.layout import JACOBIAN, N_COLUMNS, N_OWN, N_STATES, NNZ_JACOBIAN, PATTERNS
 from equifinal.ode.structs import compiled, inlined
 
 SMALL_SHARE = 1e-5  # of the relative tolerance at the largest value: what may pass as zero
@@ -63,14 +63,15 @@ def guess_sizes(lane, work):
     A tolerance without bound stands for a state to be followed from its first value on.
     """
     d, largest, jacobian, u = lane.system, work.largest, work.jacobian, work.u
-    n, count = d[N_STATES], d[NNZ_JACOBIAN]
+    n, count = d[N_OWN], d[NNZ_JACOBIAN]
     pattern, looped = shift(d, PATTERNS), shift(column_parameters(d), d[N_COLUMNS])
     call(d[JACOBIAN], work.z, lane.p, u, u, u, jacobian)
     others, rate, growing, followed = 0.0, 0.0, False, False
     for i in range(n):
         others = max(others, largest[i])
     for e in range(count):
-        rate = max(rate, abs(jacobian[e]))
+        if pattern[count + e] < n:
+            rate = max(rate, abs(jacobian[e]))
         growing = growing or (pattern[e] == pattern[count + e] and jacobian[e] > 0.0)
     for i in range(n):
         if largest[i] == 0.0:

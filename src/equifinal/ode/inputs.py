@@ -63,6 +63,13 @@ class Inputs:
         return _from_zero(breaks, levels, np.zeros_like(levels))
 
     @cached_property
+    def held_before(self) -> Inputs:
+        """The same, but before the first break as they are there, and not continued along their slopes."""
+        breaks = np.concatenate([self.breaks[:1] - 1.0, self.breaks])
+        values = np.concatenate([self.values[:1], self.values])
+        return Inputs(breaks, values, np.concatenate([np.zeros_like(self.slopes[:1]), self.slopes]))
+
+    @cached_property
     def table(self) -> np.ndarray:
         """What the integrators read: a row for each break, its time, the values, the slopes."""
         table = np.concatenate([self.breaks[:, None], self.values, self.slopes], axis=1)

@@ -14,7 +14,10 @@ from typing import Any
 from equifinal.errors import SolverError
 from equifinal.machine import cache, native
 
-_SOURCES = ("layout", "structs", "field", "floors", "explicit", "stiff", "rodas5p", "output", "lanes", "integrator")
+_SOURCES = (
+    *("layout", "structs", "field", "floors", "explicit", "stiff", "rodas5p", "output", "events", "lanes"),
+    "integrator",
+)
 _MATHS = {"exp", "log", "pow", "sqrt", "fabs", "memset", "memcpy", "memmove"}  # found in every process
 _PROTOTYPE = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 4)  # two of Numba's own, and those of `solve_lanes`
 

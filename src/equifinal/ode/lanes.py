@@ -12,6 +12,7 @@ import numpy as np
 from numba import types
 
 from equifinal.machine.pointers import Doubles, Integers, always_inline, integers_at, shift, take_next
+from equifinal.ode.events import ALLOWED, START, due_at, happen, last_time, rows_before, set_timeline
 from equifinal.ode.explicit import at_stability_edge, explicit_attempt
 from equifinal.ode.field import all_finite, field
 from equifinal.ode.floors import (
@@ -23,7 +24,7 @@ from equifinal.ode.floors import (
     lift_over_rounding,
     note_slips,
 )
-from equifinal.ode.layout import N_COLUMNS, N_INPUTS, N_SENSITIVITIES, N_STATES
+from equifinal.ode.layout import N_COLUMNS, N_INPUTS, N_OWN, N_SENSITIVITIES, N_STATES
 from equifinal.ode.output import blank_rows, set_start, write_rows
 from equifinal.ode.stiff import interpolation_doubt, prepare, stiff_attempt
 from equifinal.ode.structs import Rows, compiled, divided, inlined, lane_of, read_batch, rows_of
@@ -74,7 +75,7 @@ def first_step(lane, work, segment, t, span):
 
     States that are zero have no say.
     """
-    n, z, f0, k, floors = lane.system[N_STATES], work.z, work.f0, work.k, work.floors
+    n, z, f0, k, floors = lane.system[N_OWN], work.z, work.f0, work.k, work.floors
     size_z, size_f = 0.0, 0.0
     for i in range(n):
         if z[i] != 0.0:
@@ -84,7 +85,7 @@ def first_step(lane, work, segment, t, span):
     size_z, size_f = math.sqrt(size_z / n), math.sqrt(size_f / n)
     h = 1e-6 if size_z < 1e-5 or size_f < 1e-5 else 0.01 * size_z / size_f
     h = min(h, span)
-    for i in range(n * (1 + lane.system[N_COLUMNS])):
+    for i in range(lane.system[N_STATES] * (1 + lane.system[N_COLUMNS])):
         work.z_new[i] = z[i] + h * f0[i]
     field(lane, work, t + h, segment, work.z_new, k)
     change = 0.0
@@ -114,7 +115,7 @@ def move(lane, work, stiff):
 
 @inlined
 def integrate(lane, work, rows, controlled):
-    """Integrate one lane from 0 through all times; returns its status. Rows not reached are NaN.
+    """Integrate one lane from its start through all times; returns its status. Rows not reached are NaN.
 
     ``controlled`` is how many entries of z have their errors controlled: the states, or all.
     """
@@ -122,22 +123,29 @@ def integrate(lane, work, rows, controlled):
     width, arrivals = 1 + 2 * lane.system[N_INPUTS], 0
     patience = STIFF_STEPS + STIFF_STEPS_PER_STATE * lane.system[N_STATES]
     stiff = method == STIFF
-    t, h, log_before, at_edge, calm = 0.0, 0.0, LEAST_MEMORY, 0, 0
+    t, h, log_before, at_edge, calm = work.clock[START], 0.0, LEAST_MEMORY, 0, 0
     fresh, rejected, noisy, undefined, landing, turned = True, False, False, False, False, True
-    segment, here, row = inputs, 0, np.int64(0)  # not a literal, for which functions would be compiled once more
+    segment, here, place = inputs, 0, np.int64(0)  # not a literal, for which functions would be compiled once more
     if not begin(lane, work, rows, controlled):
         return NOT_FINITE
+    final, due, row = last_time(lane, work), due_at(work, place), rows_before(lane, work, rows, stiff)
     while True:
         while here + 1 < lane.n_segments and inputs[(here + 1) * width] <= t:
             here += 1
             segment, fresh, turned = shift(inputs, here * width), True, True
-        if row < lane.n_times and times[row] <= t:
-            row = write_rows(lane, work, rows, segment, row, t, 0.0, t, stiff)
+        if due <= t and row >= 0:
+            row, place = happen(lane, work, rows, segment, row, place, t, stiff)
+            if place < 0:
+                return NOT_FINITE
+            due, h, log_before, fresh, turned = due_at(work, place), 0.0, LEAST_MEMORY, True, True
+        if 0 <= row < lane.n_times and (times[row] <= t or t >= final):
+            until = times[lane.n_times - 1] if t >= final else t
+            row = write_rows(lane, work, rows, segment, row, t, 0.0, until, stiff)
         if row < 0:
             return NOT_FINITE
         if row == lane.n_times:
             return OK
-        end = times[row if landing else lane.n_times - 1]
+        end = min(times[row] if landing else final, final, due)
         if here + 1 < lane.n_segments:
             end = min(end, inputs[(here + 1) * width])
 
@@ -151,9 +159,9 @@ def integrate(lane, work, rows, controlled):
         # an attempt that never goes across the end of a stretch of inputs, nor leaves a sliver before it
         last = t + 1.01 * h >= end
         step = end - t if last else h
-        if lane.steps[0] - arrivals >= lane.max_steps:
+        if lane.steps[0] - arrivals - work.clock[ALLOWED] >= lane.max_steps:
             return TOO_MANY_STEPS
-        if (not last and 0.1 * step <= TINY * t) or (rejected and step < 1e-290):
+        if (not last and 0.1 * step <= TINY * abs(t)) or (rejected and step < 1e-290):
             if stiff or method == EXPLICIT:
                 return NOT_FINITE if undefined else STEP_TOO_SMALL
             stiff, fresh, h, rejected = True, True, 0.0, False
@@ -245,12 +253,14 @@ def solve_lanes(table, room):
         lane.steps[0] = 0
         for i in range(n * (1 + d[N_COLUMNS])):
             work.sizes[i] = 0.0 if i < n else math.inf
-        target, controlled, following = rows, n, n
+        target, controlled, following, known = rows, n, n, set_timeline(lane, work)
+        if not known:
+            blank_rows(lane, rows, np.int64(0))
         while following > 0:
             controlled = following
             if controlled > n:
                 target = only_sensitivities(lane, work, rows)
-            status[place] = integrate(lane, work, target, controlled)
+            status[place] = integrate(lane, work, target, controlled) if known else NOT_FINITE
             following = solved_again(lane, work, status[place], controlled)
         if controlled > n and status[place] != OK:
             blank_after_failure(lane, rows)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 # sizes
-N_STATES = 0
+N_STATES = 0  # what is integrated: the model's own states, then the levels that events set
 N_OUTPUTS = 1
 N_INPUTS = 2
 N_COLUMNS = 3  # parameters the states depend on: columns of the sensitivities that are integrated; 0 without them
@@ -31,9 +31,27 @@ TANGENT = 16  # f, df/dx, df/dp
 CURVATURE = 17  # derivatives of df/dx and df/dp in the direction (dx, du)
 OUTPUT_TANGENT = 18  # y, dy/dx, dy/dp
 
+# events
+N_OWN = 19  # states that are the model's own
+N_EVENTS = 20
+EVENTS = 21  # address of three integers for each event: addresses of its kind and its numbers, whether it is first
+ONSET = 22  # whether the first of them is the start
+
 # patterns: rows then columns of each matrix in the order of the sizes above; then the parameter of each column, and for
 # each state whether it has an influence on a loop of states
-PATTERNS = 19
+PATTERNS = 23
+
+# a kind of event: sizes, addresses of functions, then places of what is set, columns of dtau/dp, rows and columns of
+# dG/dx, and those of dG/dp, rows being counted among what is set
+N_SETS = 0
+NNZ_WHEN = 1
+NNZ_JUMP_X = 2
+NNZ_JUMP_P = 3
+WHEN = 4  # tau
+JUMP = 5  # G
+WHEN_TANGENT = 6  # tau, dtau/dp
+JUMP_TANGENT = 7  # G, dG/dt, dG/dx, dG/dp
+KIND_PATTERNS = 8
 
 
 class Batch(NamedTuple):
@@ -43,6 +61,7 @@ class Batch(NamedTuple):
     method: int
     arguments: int
     n_arguments: int
+    starts: int  # states and sensitivities of each lane to start from, or 0: the model's own initial values
     n_lanes: int
     counter: int  # deals out lanes
     times: int

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from equifinal.machine.pointers import call, never_inline, shift
+from equifinal.machine.pointers import call, doubles_at, never_inline, shift
 from equifinal.ode.explicit import explicit_interpolate
 from equifinal.ode.field import all_finite, column_parameters, inputs_at
 from equifinal.ode.layout import (
@@ -32,6 +32,13 @@ def set_start(lane, work):
     """Initial values, and their derivatives by the parameters when sensitivities are asked for."""
     d, u, z, entries = lane.system, work.u, work.z, work.entries
     n, m = d[N_STATES], d[N_COLUMNS]
+    if lane.starts != 0:
+        given, parameter = doubles_at(lane.starts), column_parameters(d)
+        for i in range(n):
+            z[i] = given[i]
+            for j in range(m):
+                z[n + i * m + j] = given[n + i * d[N_SENSITIVITIES] + parameter[j]]
+        return
     if m == 0:
         call(d[START], u, lane.p, u, u, u, z)
         return
@@ -79,7 +86,7 @@ def write_rows(lane, work, rows, segment, row, t, step, until, stiff):
                 stiff_interpolate(lane, work, theta)
             else:
                 explicit_interpolate(lane, work, theta, step)
-        inputs_at(lane.system, lane.times[row], segment, work.u)
+        inputs_at(lane.system, lane.times[row] if lane.times[row] < math.inf else t, segment, work.u)
         if not write_row(lane, work, rows, row, z):
             blank_rows(lane, rows, row)
             return -1

@@ -9,7 +9,16 @@ from numba import njit, types
 from numba.extending import intrinsic
 
 from equifinal.machine.pointers import Integers, doubles_at, integers_at, shift
-from equifinal.ode.layout import N_COLUMNS, N_INPUTS, N_OUTPUTS, N_SENSITIVITIES, N_STATES, NNZ_JACOBIAN, Batch
+from equifinal.ode.layout import (
+    N_COLUMNS,
+    N_EVENTS,
+    N_INPUTS,
+    N_OUTPUTS,
+    N_SENSITIVITIES,
+    N_STATES,
+    NNZ_JACOBIAN,
+    Batch,
+)
 
 # Division by zero gives inf or nan, as in C; nothing but the whole can be called from outside.
 OPTIONS: dict[str, Any] = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
@@ -22,6 +31,7 @@ class Lane(NamedTuple):
 
     system: Any
     p: Any
+    starts: Any  # address of what to start from, or 0
     times: Any
     n_times: Any
     inputs: Any
@@ -54,6 +64,9 @@ class Work(NamedTuple):
     pivots: Any
     spare: Any  # for a row of states and outputs
     w: Any
+    clock: Any  # when the lane starts, and steps that its events allow for
+    taus: Any  # when events happen
+    order: Any  # in which they do
     jacobian: Any
     entries: Any
 
@@ -77,7 +90,10 @@ def divided(d, room):
     vectors, u = shift(room, 5 * size), shift(room, 17 * size)
     drift = shift(u, 3 * n_inputs)
     w = shift(drift, 3 * n + d[N_OUTPUTS])
-    jacobian = shift(w, n * n)
+    clock = shift(w, n * n)
+    taus = shift(clock, 2)
+    order = shift(taus, d[N_EVENTS] + 1)
+    jacobian = shift(order, d[N_EVENTS] + 1)
     return Work(
         z=room,
         z_new=shift(room, size),
@@ -96,6 +112,9 @@ def divided(d, room):
         pivots=shift(drift, n),
         spare=shift(drift, 2 * n),
         w=w,
+        clock=clock,
+        taus=taus,
+        order=order,
         jacobian=jacobian,
         entries=shift(jacobian, d[NNZ_JACOBIAN]),
     )
@@ -118,11 +137,15 @@ read_batch: Any = intrinsic(_read_batch)
 
 @compiled
 def lane_of(batch, lane):
-    tolerances = doubles_at(batch.tolerances)
+    d, tolerances = integers_at(batch.system), doubles_at(batch.tolerances)
+    starts = batch.starts
+    if starts != 0:
+        starts += 8 * lane * d[N_STATES] * (1 + d[N_SENSITIVITIES])
     steps = shift(integers_at(batch.steps), lane)
     return Lane(
-        system=integers_at(batch.system),
+        system=d,
         p=shift(doubles_at(batch.arguments), lane * batch.n_arguments),
+        starts=starts,
         times=doubles_at(batch.times),
         n_times=batch.n_times,
         inputs=doubles_at(batch.inputs),

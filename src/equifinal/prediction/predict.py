@@ -21,6 +21,7 @@ from equifinal.language.functions import call_on_arrays
 from equifinal.language.lowering import without_conditions
 from equifinal.language.model import Event, Model
 from equifinal.posterior.likelihood import known_inputs
+from equifinal.prediction.simulate import check_times
 from equifinal.problem.data import Experiment, Observations
 from equifinal.problem.noise import Sides
 from equifinal.problem.problem import Problem, SolverSettings
@@ -305,8 +306,7 @@ def prediction_times(experiment: Experiment, times: Sequence[float] | Array | No
         if until is not None:
             raise DataError("give either `times` or `until`, not both")
         grid = np.unique(np.asarray(times, float))
-        if not grid.size or not np.isfinite(grid).all() or (grid[0] < 0 and experiment.model.onset is None):
-            raise DataError("times must be finite and not negative; the model starts at time 0")
+        check_times(grid, experiment)
         return grid
     if until is None:
         if not experiment.size:

@@ -92,8 +92,7 @@ def _simulate(
     asked = np.unique(np.asarray(experiment.times() if times is None else times, float))
     if asked.size == 0:
         raise DataError("there are no data, so the simulation times must be given (`times`)")
-    if not np.isfinite(asked).all() or (asked[0] < 0 and model.onset is None):
-        raise DataError("times must be finite and not negative; the model starts at time 0")
+    check_times(asked, experiment)
     grid = np.unique(np.concatenate([[0.0], asked]))
     system = ode.compile_system(model, model.parameters)
     arguments = [values[name] for name in model.parameters] + [float(c) for c in model.constants.values()]
@@ -117,6 +116,13 @@ def _simulate(
             observed[entry.output], censored[entry.output] = made
     shown = {name: outputs[name][keep] for name in experiment.model.outputs}
     return Trajectory(experiment.name, asked, states, shown, observed, censored)
+
+
+def check_times(times: Array, experiment: Experiment) -> None:
+    """Refuse times that a model has no states for; one with an onset is as at its start before it."""
+    starts_at_zero = experiment.model.onset is None
+    if not times.size or not np.isfinite(times).all() or (times[0] < 0 and starts_at_zero):
+        raise DataError("times must be finite and not negative; the model starts at time 0")
 
 
 def _scatter(
