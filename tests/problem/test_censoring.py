@@ -12,8 +12,7 @@ from equifinal.errors import DataError
 from equifinal.problem.data import Observations
 from equifinal.problem.noise import Noise
 from equifinal.problem.noise_families import FAMILIES
-from tests.problem.test_noise import CASES, IDS
-from tests.support.noise import expansion, log_density
+from tests.support.noise import CASES, IDS, expansion, log_density
 
 every_case = pytest.mark.parametrize(("family", "given", "reference"), CASES, ids=IDS)
 SIDES = (-1, 1)
@@ -171,8 +170,9 @@ def test_limits_as_text() -> None:
     assert found.times.tolist() == [1, 3, 4]
     assert found.values.tolist() == [50, 100, 1e4]
     assert found.censored.tolist() == [-1, 0, 1]
-    assert found.noise.below == (50.0, -math.inf, -math.inf)
-    assert found.noise.above == (math.inf, math.inf, 1e4)
+    assert found.below.tolist() == [50.0, -math.inf, -math.inf]
+    assert found.above.tolist() == [math.inf, math.inf, 1e4]
+    assert found.noise == NOISE
 
 
 def test_limits_of_the_noise() -> None:
@@ -184,6 +184,7 @@ def test_limits_of_the_noise() -> None:
     again = found.with_values(np.array([30.0, 40.0, 55.0, 60.0, 30.0]))
     assert again.values.tolist() == [50, 50, 55, 60, 30]
     assert again.censored.tolist() == [-1, -1, 0, 0, 0]
+    assert found.noise.general_limits == (50, 1e4)
 
 
 def test_limits_and_arguments_by_row() -> None:
@@ -203,6 +204,7 @@ def test_limits_and_arguments_by_row() -> None:
         ([1, "<0"], Noise("poisson"), "nothing lies below 0"),
         ([1, "<2.5"], Noise("poisson"), "must be counts; found 2.5"),
         ([-1, 2], NOISE, "must be positive; found -1"),
+        ([1, ">3"], Noise("normal", sd=1, below=4), "'below' is not less than 'above'"),
         ([1, 2], Noise("normal", sd=[1, 2, 3]), "'sd' of its noise has 3 numbers for 2 rows"),
         ([1, 2], Noise("normal", sd=[1, math.nan]), "'sd' of its noise is missing"),
     ],

@@ -7,34 +7,14 @@ import math
 import mpmath
 import numpy as np
 import pytest
-from scipy import stats
 
 from equifinal.errors import DataError
 from equifinal.problem.noise import Noise
 from equifinal.problem.noise_families import FAMILIES
-from tests.support.noise import arguments, bound, log_density, slope_and_information
+from tests.support.noise import CASES, IDS, arguments, bound, log_density, slope_and_information
 
 Y, M = 7.0, 5.5
 
-# arguments, and SciPy's distribution of y around m
-CASES = [
-    ("normal", {"sd": 2.0}, lambda m: stats.norm(m, 2)),
-    ("normal", {"sd": 2.0, "relative": 0.3}, lambda m: stats.norm(m, math.hypot(2, 0.3 * m))),
-    ("normal", {"relative": 0.4}, lambda m: stats.norm(m, 0.4 * m)),
-    ("student-t", {"df": 4.0, "scale": 2.0}, lambda m: stats.t(4, m, 2)),
-    ("student-t", {"df": 4.0, "scale": 2.0, "relative": 0.3}, lambda m: stats.t(4, m, math.hypot(2, 0.3 * m))),
-    ("student-t", {"df": 2.5, "relative": 0.4}, lambda m: stats.t(2.5, m, 0.4 * m)),
-    ("laplace", {"scale": 2.0}, lambda m: stats.laplace(m, 2)),
-    ("laplace", {"scale": 2.0, "relative": 0.3}, lambda m: stats.laplace(m, math.hypot(2, 0.3 * m))),
-    ("lognormal", {"sdlog": 0.4}, lambda m: stats.lognorm(0.4, scale=m)),
-    ("log2-normal", {"sd": 0.5}, lambda m: stats.lognorm(0.5 * math.log(2), scale=m)),
-    ("log10-normal", {"sd": 0.2}, lambda m: stats.lognorm(0.2 * math.log(10), scale=m)),
-    ("log-laplace", {"scale": 0.3}, lambda m: stats.loglaplace(1 / 0.3, scale=m)),
-    ("log10-laplace", {"scale": 0.1}, lambda m: stats.loglaplace(1 / (0.1 * math.log(10)), scale=m)),
-    ("poisson", {}, lambda m: stats.poisson(m)),
-    ("negative-binomial", {"overdispersion": 0.35}, lambda m: stats.nbinom(1 / 0.35, 1 / (1 + 0.35 * m))),
-]
-IDS = [str(Noise(family, **given)) for family, given, _ in CASES]
 USUAL = {family: given for family, given, _ in reversed(CASES)}
 every_case = pytest.mark.parametrize(("family", "given", "reference"), CASES, ids=IDS)
 

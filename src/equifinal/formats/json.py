@@ -100,6 +100,7 @@ def _experiment(experiment: Experiment) -> dict[str, Any]:
                 "family": entry.noise.family,
                 "arguments": {**entry.noise.texts, **entry.noise.limits},
                 "censored": entry.censored.tolist() if entry.censored.any() else None,
+                "limits": _limits(entry),
             }
             for entry in experiment.observations
         ],
@@ -169,11 +170,25 @@ def _read_observations(entry: Mapping[str, Any]) -> Observations:
     noise = Noise(entry["family"], **entry["arguments"])
     increment = entry["previous"] is not None
     found = Observations(
-        entry["output"], entry["times"], entry["values"], noise, increment=increment, censored=entry.get("censored")
+        entry["output"],
+        entry["times"],
+        entry["values"],
+        noise,
+        increment=increment,
+        censored=entry.get("censored"),
+        limits=entry.get("limits"),
     )
     if increment:  # rows without a value are gone, and the one before each value need not be the one before it here
         object.__setattr__(found, "previous", np.array(entry["previous"], float))
     return found
+
+
+def _limits(entry: Observations) -> dict[str, list[float]] | None:
+    """The limits of the rows, where they are not those of the noise."""
+    pairs = ((entry.below, entry.noise.below), (entry.above, entry.noise.above))
+    if all((rows == own).all() for rows, own in pairs):
+        return None
+    return {"below": entry.below.tolist(), "above": entry.above.tolist()}
 
 
 def _fraction(text: str) -> Fraction:

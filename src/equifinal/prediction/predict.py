@@ -171,8 +171,9 @@ def predict(
         computed = noise_columns(experiment, found.outputs[fine])
         for j, name in enumerate(experiment.model.outputs):
             curve, seen, entry = found.outputs[fine, :, j], None, noises.get(name)
-            if entry is not None and not entry.increment and not entry.noise.known_by_row:
-                seen = quantiles(_scattered(entry, curve, computed, problem, theta[fine], rng))
+            if entry is not None and not entry.increment and not entry.noise.by_row:
+                made = _scattered(entry, curve, computed, problem, theta[fine], rng)
+                seen = quantiles(np.clip(made, *entry.noise.general_limits))
             bands.append(Band(experiment.name, name, "output", grid, curve.mean(axis=0), quantiles(curve), seen))
         for j, name in enumerate(experiment.model.states):
             if name not in experiment.model.outputs:
@@ -209,7 +210,7 @@ def check(problem: Problem, theta: Array, *, seed: int = 0) -> list[Check]:
                 mean = mean - curve[:, np.searchsorted(grid, entry.previous)]
             computed = {k: v[:, at] for k, v in noise_columns(experiment, solved.outputs[fine]).items()}
             made = _scattered(entry, mean, computed, problem, rows[fine], rng)
-            found.append(_check(experiment.name, entry, mean, made))
+            found.append(_check(experiment.name, entry, mean, np.clip(made, entry.below, entry.above)))
     return found
 
 
@@ -297,6 +298,6 @@ def _scattered(
     theta: Array,
     rng: np.random.Generator,
 ) -> Array:
-    """New observations around the output, each row with its own noise parameters; beyond a limit they are the limit."""
+    """New observations around the output, each row with its own noise parameters, before any is censored."""
     values = dict(zip(problem.parameters, theta.T[..., None], strict=True))
-    return entry.noise.censored(entry.noise.simulate(mean, values | dict(computed), rng))[0]
+    return entry.noise.simulate(mean, values | dict(computed), rng)

@@ -13,7 +13,7 @@ from equifinal import ode
 from equifinal.errors import DataError, SolverError, did_you_mean
 from equifinal.posterior.likelihood import known_inputs
 from equifinal.problem.data import Experiment, Observations
-from equifinal.problem.noise import Noise, Sides
+from equifinal.problem.noise import Sides, censored
 from equifinal.problem.problem import Problem, SolverSettings
 
 Array = NDArray[np.float64]
@@ -109,13 +109,13 @@ def _simulate(
     keep = np.isin(grid, asked)
     states = {name: found.states[0, keep, j] for j, name in enumerate(model.states)}
     outputs = {name: found.outputs[0, :, j] for j, name in enumerate(model.outputs)}
-    observed, censored = {}, {}
+    observed, sides = {}, {}
     if rng is not None:
         for entry in experiment.observations:
             made = _scatter(entry, outputs, grid, asked, values, rng)
-            observed[entry.output], censored[entry.output] = made
+            observed[entry.output], sides[entry.output] = made
     shown = {name: outputs[name][keep] for name in experiment.model.outputs}
-    return Trajectory(experiment.name, asked, states, shown, observed, censored)
+    return Trajectory(experiment.name, asked, states, shown, observed, sides)
 
 
 def check_times(times: Array, experiment: Experiment) -> None:
@@ -139,17 +139,11 @@ def _scatter(
     if entry.increment:
         before = outputs[entry.output][np.concatenate([[0], at[:-1]])]
         mean = np.where(asked > 0, mean - before, np.nan)  # nothing is new at time 0
-    noise = _noise_at(entry, asked)
-    return noise.censored(noise.simulate(mean, {**values, **{name: y[at] for name, y in outputs.items()}}, rng))
-
-
-def _noise_at(entry: Observations, asked: Array) -> Noise:
-    """The noise at times; where it is known by row, that of the first row at each."""
-    if not entry.noise.known_by_row:
-        return entry.noise
-    rows = np.searchsorted(entry.times, asked)
+    known = {**values, **{name: y[at] for name, y in outputs.items()}}
     if not np.isin(asked, entry.times).all():
         if entry.noise.by_row:
             raise DataError(f"the noise of '{entry.output}' is given by row: it is known at the times of the data only")
-        return entry.noise.without_limits()  # limits of rows are no limits elsewhere
-    return entry.noise.at_rows(rows, entry.times.size, entry.output)
+        return censored(entry.noise.simulate(mean, known, rng), *entry.noise.general_limits)
+    rows = np.searchsorted(entry.times, asked)  # of several at one time the first
+    noise = entry.noise.at_rows(rows, entry.times.size, entry.output)
+    return censored(noise.simulate(mean, known, rng), entry.below[rows], entry.above[rows])

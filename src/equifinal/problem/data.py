@@ -15,6 +15,7 @@ from equifinal.errors import DataError, did_you_mean
 from equifinal.language.expression import Expression, names
 from equifinal.language.model import Model
 from equifinal.problem.noise import Noise, Sides, is_declared, text_of
+from equifinal.problem.noise import censored as censored_at
 
 Array = NDArray[np.float64]
 
@@ -62,6 +63,8 @@ class Observations:
         surveillance counts new cases.
     censored
         Instead of text, for each row whether its value is a limit below (-1) or above (1) which it lies, or not (0).
+    limits
+        ``below`` and ``above`` of each row, where they are not those of the noise.
 
     Attributes
     ----------
@@ -69,6 +72,8 @@ class Observations:
         In order of time, missing values left out. A value that is beyond a limit of the noise is the limit.
     censored
         Whether the value is a limit: -1, 0 or 1.
+    below, above
+        The limits of each row, infinite where there is none: those of the noise, unless the row has one of its own.
     previous
         For an increment, the time since when each value counts; else NaN.
     """
@@ -77,6 +82,8 @@ class Observations:
     times: Array
     values: Array
     censored: Sides
+    below: Array
+    above: Array
     previous: Array
     noise: Noise
     increment: bool
@@ -90,6 +97,7 @@ class Observations:
         *,
         increment: bool = False,
         censored: Sequence[int] | Sides | None = None,
+        limits: Mapping[str, Sequence[float]] | None = None,
     ):
         t = _column(times, f"times of '{output}'")
         y, sides = _readings(values, f"values of '{output}'", censored)
@@ -113,9 +121,15 @@ class Observations:
             previous = np.concatenate([[0.0], distinct[:-1]])[np.searchsorted(distinct, t)]
         seen = ~np.isnan(y)
         y, sides = y[seen], sides[seen]
-        noise = noise.at_rows(order[seen], t.size, output).with_limits(y, sides)
+        noise = noise.at_rows(order[seen], t.size, output)
+        given = {key: np.asarray(getattr(noise, key)) for key in ("below", "above")}
+        if limits is not None:
+            given = {key: _column(column, f"limits of '{output}'")[order][seen] for key, column in limits.items()}
+        below, above = np.where(sides < 0, y, given["below"]), np.where(sides > 0, y, given["above"])
+        if not (below < above).all():
+            raise DataError(f"output '{output}' has a row in which 'below' is not less than 'above'")
         fields = {"output": output, "times": t[seen], "previous": previous[seen], "noise": noise}
-        for key, value in (fields | {"increment": increment}).items():
+        for key, value in (fields | {"increment": increment, "below": below, "above": above}).items():
             object.__setattr__(self, key, value)
         self._set(np.where(sides < 0, -np.inf, np.where(sides > 0, np.inf, y)))
 
@@ -126,8 +140,8 @@ class Observations:
         return found
 
     def _set(self, values: Array) -> None:
-        found, sides = self.noise.censored(values)
-        self.noise.check_values(found[sides == 0], self.output)
+        found, sides = censored_at(values, self.below, self.above)
+        self.noise.check_values(np.concatenate([found, self.above]), self.output, self.below)
         object.__setattr__(self, "values", found)
         object.__setattr__(self, "censored", sides)
 

@@ -33,6 +33,7 @@ Sides = NDArray[np.int8]
 Given = float | tuple[float, ...] | str | Expression
 Limit = float | tuple[float, ...]
 
+_NOTHING = np.empty(0)
 OUTPUT = "m"  # what expressions may call the output, whatever its name
 NONE = {"below": -math.inf, "above": math.inf}  # limits that nothing lies beyond
 
@@ -138,11 +139,6 @@ class Noise:
 
     # --- rows ---
 
-    @property
-    def known_by_row(self) -> bool:
-        """Whether an argument or a limit is."""
-        return bool(self._lengths())
-
     def _lengths(self) -> dict[str, int]:
         parts = {**self.arguments, "below": self.below, "above": self.above}
         return {key: len(value) for key, value in parts.items() if isinstance(value, tuple)}
@@ -168,33 +164,22 @@ class Noise:
 
     # --- limits ---
 
-    def censored(self, values: Array) -> tuple[Array, Sides]:
-        """Values with limits in place of those beyond them, and on which side of a limit each lies: -1, 0 or 1."""
-        with np.errstate(invalid="ignore"):
-            sides = np.where(values < self.below, -1, np.where(values > self.above, 1, 0)).astype(np.int8)
-        return np.clip(values, self.below, self.above), sides
+    @property
+    def general_limits(self) -> tuple[float, float]:
+        """The limits that hold for whatever is observed, not only for rows of the data."""
+        low, high = (
+            own if isinstance(own, float) else NONE[key] for key, own in (("below", self.below), ("above", self.above))
+        )
+        return low, high
 
-    def without_limits(self) -> Noise:
-        """The same noise where everything is measured."""
-        return Noise(self.family, **self.arguments)  # type: ignore[arg-type]
-
-    def with_limits(self, values: Array, sides: Sides) -> Noise:
-        """The same noise with these limits in rows that have a side."""
-        found: dict[str, Limit] = {}
-        for key, side in (("below", -1), ("above", 1)):
-            own, rows = getattr(self, key), sides == side
-            new = np.where(rows, values, own)
-            found[key] = own if (new == own).all() else tuple(new.tolist())
-        return Noise(self.family, **self.arguments, **found)  # type: ignore[arg-type]
-
-    def check_values(self, values: Array, output: str) -> None:
-        """Refuse observations and limits that the family gives no probability to."""
+    def check_values(self, values: Array, output: str, limits: Array = _NOTHING) -> None:
+        """Refuse observations and limits that the family gives no probability to; ``limits`` are those below."""
         word, allows = self.record.support
-        seen = np.concatenate([values[~np.isnan(values)], *(np.ravel(v) for v in self.limits.values())])
+        seen = np.concatenate([values, limits])
         bad = seen[np.isfinite(seen) & ~allows(seen)]
         if bad.size:
             raise DataError(f"output '{output}' has {self.family} noise, so its data must be {word}; found {bad[0]:g}")
-        empty = [limit for limit in np.ravel(self.below) if -math.inf < limit <= 0]
+        empty = [limit for limit in limits if -math.inf < limit <= 0]
         if empty and not allows(np.array([-1.0]))[0]:
             raise DataError(f"output '{output}' has {self.family} noise, so nothing lies below {empty[0]:g}")
 
@@ -247,6 +232,13 @@ class Noise:
         ]
         with np.errstate(invalid="ignore", divide="ignore"):
             return self.record.simulate(np.asarray(mean, float), arguments, rng)
+
+
+def censored(values: Array, below: Any, above: Any) -> tuple[Array, Sides]:
+    """Values with limits in place of those beyond them, and on which side of a limit each lies: -1, 0 or 1."""
+    with np.errstate(invalid="ignore"):
+        sides = np.where(values < below, -1, np.where(values > above, 1, 0)).astype(np.int8)
+    return np.clip(values, below, above), sides
 
 
 def text_of(expression: Expression) -> str:

@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+import numpy as np
+
 from equifinal.errors import DataError, did_you_mean
 from equifinal.language.expression import TIME, Expression, Number, names, substitute, to_text
 from equifinal.language.model import Model
@@ -159,8 +161,8 @@ class Problem:
             for entry in experiment.observations:
                 add(entry.output, entry.times.tolist(), entry.values.tolist(), entry.previous.tolist())
                 add(entry.noise.family, sorted(entry.noise.texts.items()))
-                if entry.noise.limits:
-                    add(sorted(entry.noise.limits.items()), entry.censored.tolist())
+                if np.isfinite([entry.below, entry.above]).any() or entry.noise.limits:
+                    add(entry.noise.limits, entry.below.tolist(), entry.above.tolist(), entry.censored.tolist())
             for name, series in experiment.inputs.items():
                 add(name, series.times.tolist(), series.values.tolist(), series.interpolation)
         for name, prior in self.priors.items():
