@@ -66,8 +66,8 @@ def test_rows_are_doses(tmp_path: Path) -> None:
     problem = read(tmp_path)
     assert events(problem, 0) == [
         ("0", {"gut": "gut + 100"}, True),  # it stands above the observation at its time
-        ("12", {"gut": "gut + 100"}, False),
-        ("24", {"gut": "gut + 100"}, False),
+        ("12", {"gut": "gut + 100"}, True),  # ... as additional doses do in any case
+        ("24", {"gut": "gut + 100"}, True),
     ]
     assert events(problem, 1) == [
         ("6", {"gut": "gut(0)", "blood": "blood(0)"}, False),  # a reset, then a dose

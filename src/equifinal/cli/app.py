@@ -138,12 +138,12 @@ def analyse(
     The analysis also gives the identifiable combinations of parameters, and says what would help. FILE is a problem
     file, EXAMPLE the name of a bundled example.
     """
-    from equifinal.identifiability.analysis import analyse as analyse_models
     from equifinal.identifiability.quantity_advice import advise_on
+    from equifinal.posterior.design import analysed
 
     loaded = load_problem(problem)
     models = [e.analysed for e in loaded.experiments]
-    analysis = analyse_models(models, time_limit=time_limit, effort=effort, seed=seed)
+    analysis = analysed(loaded, time_limit=time_limit, effort=effort, seed=seed)
     if quantity:
         advice = advise_on(models, quantity, time_limit=time_limit, effort=effort, seed=seed)
         analysis = replace(analysis, advice=tuple(advice))

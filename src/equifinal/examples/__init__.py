@@ -15,6 +15,12 @@ EXAMPLES = {
     "hiv": "HIV in the blood, simulated: six parameters, two of them determined only as a product",
     "oral": "An oral drug dose, simulated: absorption and elimination may be exchanged",
     "influenza": "Influenza in an English boarding school, 1978: SIR with a reporting fraction, real data",
+    "theophylline": "One oral dose of theophylline with a lag, real data: fraction and volume only as a quotient",
+    "doses": "Repeated oral doses and an infusion, simulated: the infusion tells apart what the doses cannot",
+    "treatment": "HIV treated from a known day on, simulated: loads below 50 copies are censored",
+    "mrna": "Fluorescence after mRNA transfection, real data: unknown onset, two exchangeable rates",
+    "seasonal": "A seasonally forced SIRS epidemic, simulated: the forcing is a cosine of time",
+    "signalling": "A receptor at rest until it is stimulated, simulated: two outputs with unknown scale and offset",
 }
 
 

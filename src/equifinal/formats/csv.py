@@ -56,7 +56,7 @@ def read_csv(
     for n, cells in rows:
         for key, name in columns.items():
             if key in table:
-                table[key].append(_cell(cells[name], f"{path.name}, line {n}, column '{name}'", key))
+                table[key].append(read_cell(cells[name], f"{path.name}, line {n}, column '{name}'", key))
         for name, column in further.items():
             column.append(_number(cells[name], f"{path.name}, line {n}, column '{name}'"))
     times = [float(t) for t in table.pop("time")]
@@ -91,7 +91,7 @@ def _example(columns: Mapping[str, str]) -> str:
     return next((name for key, name in columns.items() if key != "time"), "value")
 
 
-def _cell(cell: str, where: str, key: str) -> float | str:
+def read_cell(cell: str, where: str, key: str) -> float | str:
     """A number, or a limit as text."""
     if key != "time" and cell.strip()[:1] in ("<", ">"):
         try:

@@ -1,7 +1,8 @@
 """Data of many subjects as NONMEM has them: rows are doses and observations in turn, one experiment per subject.
 
 Columns are ``id, time, amt, rate, evid, cmt, dv, mdv, addl, ii`` in small or capital letters; ``dvid`` names the output
-where it is there, ``cmt`` where it is not. A dose comes before the observations at the same time that stand below it.
+where it is there, ``cmt`` where it is not. A dose comes before the observations at the same time that stand below it,
+an additional one before all of them.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from equifinal.errors import DataError, did_you_mean
-from equifinal.formats.csv import MISSING, Table, read_rows
+from equifinal.formats.csv import MISSING, Table, read_cell, read_rows
 from equifinal.formats.tables import check_keys, inside
 from equifinal.language.expression import Name, initial_name
 from equifinal.language.model import Model
@@ -178,7 +179,7 @@ class _Reader:
         doses: list[Dose] = []
         changes: list[Change] = []
         times: list[float] = []
-        values: dict[str, list[float]] = {}
+        values: dict[str, list[float | str]] = {}
         constants = {key: rows[0].number(key, float("nan")) for key in self.constants}
         before = 0.0
         for i, row in enumerate(rows):
@@ -207,7 +208,7 @@ class _Reader:
                     for column in values.values():
                         column.append(float("nan"))
                     column = values.setdefault(self.output(row), [float("nan")] * len(times))
-                    column[-1] = row.number("dv")
+                    column[-1] = read_cell(row.text("dv"), f"{row.line}, column 'dv'", "dv")
         missing = next((key for key, value in constants.items() if value != value), None)
         if missing is not None:
             raise DataError(f"{rows[0].line}: '{missing}' has no value for subject {name}")
@@ -257,7 +258,7 @@ class _Reader:
             raise DataError("addl, the number of additional doses, must not be negative, and needs a positive ii")
         if more:
             interval = row.number("ii")
-            found.append(Dose(amount=amount, time=time + interval, every=interval, count=more, **entry))
+            found.append(Dose(amount=amount, time=time + interval, every=interval, count=more, first=True, **entry))
         return found
 
     def compartment(self, key: str) -> Mapping[str, Any]:

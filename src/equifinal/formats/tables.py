@@ -33,6 +33,16 @@ def check_keys(table: Mapping[str, Any], known: Iterable[str], where: str, also:
             raise DataError(f"{where} has an unknown key '{key}'{hint}")
 
 
+def named(table: Mapping[str, Any], key: str, what: str) -> tuple[str, dict[str, Any]]:
+    """The name under a key of a table, and what else is in it."""
+    name = table.get(key)
+    if not isinstance(name, str):
+        wrong = next((other for other in table if did_you_mean(other, [key])), "")
+        hint = f" ('{wrong}' is not known; did you mean '{key}'?)" if wrong and wrong != key else ""
+        raise DataError(f'needs {key} = "...", the name of {what}{hint}')
+    return name, {other: value for other, value in table.items() if other != key}
+
+
 @contextmanager
 def inside(where: str) -> Iterator[None]:
     """Prefix errors with the table they came from."""

@@ -8,25 +8,23 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from equifinal.errors import DataError, ModelError, did_you_mean
+from equifinal.errors import DataError, ModelError
 from equifinal.files import read_text
-from equifinal.formats.csv import MISSING, Table, read_csv
+from equifinal.formats.data import NoiseTable, names_of, noise_tables, observations_of
 from equifinal.formats.happening import START_KEYS, happened
 from equifinal.formats.labels import KEYS as LABEL_KEYS
 from equifinal.formats.labels import read_labels
 from equifinal.formats.nonmem import Subject, is_nonmem, subject_of, subjects
-from equifinal.formats.tables import check_keys, inside, table_of
+from equifinal.formats.tables import check_keys, inside, named, table_of
 from equifinal.language.checks import free_names
 from equifinal.language.model import Model
 from equifinal.language.tokens import canonical_name
-from equifinal.problem.data import Experiment, InputSeries, Observations, reading
-from equifinal.problem.noise import Noise, check_names
+from equifinal.problem.data import Experiment, InputSeries, Observations
 from equifinal.problem.parts import taken_names
 from equifinal.problem.prior import Prior
 from equifinal.problem.problem import Problem, SolverSettings
@@ -47,7 +45,6 @@ TABLES = (
     "sampling",
 )
 EXPERIMENT_KEYS = ("name", "constants", *START_KEYS, "inputs", "dose", "change", "noise", "data")
-DATA_KEYS = ("file", "columns", "ignore", "increments")
 SAMPLING_KEYS = ("sampler", "chains", "draws", "warmup", "thin", "ess", "max_solves", "max_time", "seed", "options")
 KIND = "a problem file (TOML, with a [model] table)"
 MODEL_TABLE = re.compile(r"^[ \t]*\[[ \t]*model[ \t]*\]", flags=re.MULTILINE)
@@ -123,8 +120,8 @@ def _problem(document: Mapping[str, Any], folder: Path, name: str) -> Problem:
         raise DataError("there is no [model] table")
     priors = {canonical_name(key): _prior(key, value) for key, value in table_of(document, "parameters").items()}
     model = _model(document, priors)
-    shared_noise = _noises(table_of(document, "noise"), model, priors, "[noise]")
-    experiments = tuple(_experiments(document, model, shared_noise, folder, priors))
+    shared_noise = noise_tables(table_of(document, "noise"), model, list(priors), "[noise]")
+    experiments = tuple(_experiments(document, model, shared_noise, folder, list(priors)))
     with inside("[solver]"):
         table = table_of(document, "solver")
         check_keys(table, SolverSettings.__dataclass_fields__, "[solver]")
@@ -164,82 +161,28 @@ def _prior(name: str, value: Any) -> Prior:
         if not isinstance(value, dict):
             raise DataError(f'expected a table such as {{ prior = "uniform", lower = 0, upper = 1 }}, not {value!r}')
         table = {key: entry for key, entry in value.items() if key not in (*LABEL_KEYS, "nominal")}
-        family, arguments = _named(table, "prior", "a distribution")
+        family, arguments = named(table, "prior", "a distribution")
         return Prior(family, **arguments)
-
-
-def _named(table: Mapping[str, Any], key: str, what: str) -> tuple[str, dict[str, Any]]:
-    """The name under a key of a table, and what else is in it."""
-    name = table.get(key)
-    if not isinstance(name, str):
-        wrong = next((other for other in table if did_you_mean(other, [key])), "")
-        hint = f" ('{wrong}' is not known; did you mean '{key}'?)" if wrong and wrong != key else ""
-        raise DataError(f'needs {key} = "...", the name of {what}{hint}')
-    return name, {other: value for other, value in table.items() if other != key}
-
-
-class _NoiseTable(NamedTuple):
-    """A noise family with its arguments as they are written, some of them by the name of a column."""
-
-    family: str
-    given: Mapping[str, Any]
-    columns: Mapping[str, str]
-
-    def noise(self, table: Table | None, output: str) -> Noise:
-        """The noise with the numbers of a table's columns; without a table, with no rows."""
-        if table is None:
-            rows = {key: [] if isinstance(value, list) else value for key, value in self.given.items()}
-            return Noise(self.family, **rows, **dict.fromkeys(self.columns, ()))
-        for key, name in self.columns.items():
-            if name not in table.numbers:
-                hint = did_you_mean(name, table.numbers)
-                raise DataError(f"there is no column '{name}', from which the noise of '{output}' takes '{key}'{hint}")
-        return Noise(self.family, **self.given, **{key: table.numbers[name] for key, name in self.columns.items()})
-
-
-def _noises(table: Mapping[str, Any], model: Model, priors: Mapping[str, Prior], where: str) -> dict[str, _NoiseTable]:
-    found: dict[str, _NoiseTable] = {}
-    names = [*priors, *model.parameters, *model.states, *model.definitions, *model.constants, *model.inputs]
-    for output, value in table.items():
-        with inside(f"{where} {output}"):
-            if output not in model.outputs:
-                raise DataError(f"'{output}' is not an output{did_you_mean(output, model.outputs)}")
-            if not isinstance(value, dict):
-                raise DataError(f'expected a table such as {{ family = "normal", sd = 5 }}, not {value!r}')
-            family, arguments = _named(value, "family", "a noise family")
-            columns = {key: _column_name(key, named) for key, named in arguments.items() if isinstance(named, dict)}
-            given = {key: argument for key, argument in arguments.items() if key not in columns}
-            found[output] = _NoiseTable(family, given, columns)
-            noise = found[output].noise(None, output)
-            if priors:  # then a name that nothing has is a mistake
-                check_names(noise, given, [*names, *(f"{x}(0)" for x in model.states)])
-    return found
-
-
-def _column_name(key: str, table: Mapping[str, Any]) -> str:
-    if set(table) != {"column"} or not isinstance(table["column"], str):
-        raise DataError(f'{key}: expected {{ column = "..." }}, the name of a column of the data, not {table!r}')
-    return table["column"]
 
 
 def _experiments(
     document: Mapping[str, Any],
     model: Model,
-    shared: Mapping[str, _NoiseTable],
+    shared: Mapping[str, NoiseTable],
     folder: Path,
-    priors: Mapping[str, Prior],
+    parameters: Sequence[str],
 ) -> Iterator[Experiment]:
     entries = document.get("experiment", [])
     if not entries:
         parts = {key: table_of(document, key) for key in ("data", "inputs")}
         if not is_nonmem(parts["data"], folder):
-            yield _experiment(parts, document, {}, model, shared, folder, list(priors))
+            yield _experiment(parts, document, {}, model, shared, folder, parameters)
             return
         with inside("[data]"):
             found = subjects(parts["data"], model, folder)
         for each in found:
             with inside(f"[data] subject {each.name}"):
-                experiment = _experiment(parts, document, {}, model, shared, folder, list(priors), each)
+                experiment = _experiment(parts, document, {}, model, shared, folder, parameters, each)
             yield experiment
         return
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
@@ -258,14 +201,14 @@ def _experiments(
             if "constants" in entry or isinstance(initial, dict):
                 changed = initial if isinstance(initial, dict) else {}
                 varied = model.vary(constants=table_of(entry, "constants"), initial=changed)
-            noises = dict(shared) | _noises(table_of(entry, "noise"), model, priors, "[noise]")
+            noises = dict(shared) | noise_tables(table_of(entry, "noise"), model, parameters, "[noise]")
             inputs = dict(table_of(document, "inputs")) | dict(table_of(entry, "inputs"))
             parts = {"data": table_of(entry, "data"), "inputs": inputs}
             subject: Subject | None = None
             if is_nonmem(parts["data"], folder):
                 with inside("[data]"):
                     subject = subject_of(parts["data"], varied, folder)
-            experiment = _experiment(parts, document, entry, varied, noises, folder, list(priors), subject)
+            experiment = _experiment(parts, document, entry, varied, noises, folder, parameters, subject)
         yield replace(experiment, name=name)
 
 
@@ -274,7 +217,7 @@ def _experiment(
     document: Mapping[str, Any],
     entry: Mapping[str, Any],
     model: Model,
-    noises: Mapping[str, _NoiseTable],
+    noises: Mapping[str, NoiseTable],
     folder: Path,
     parameters: Sequence[str],
     subject: Subject | None = None,
@@ -286,10 +229,10 @@ def _experiment(
     else:
         happens = happened(model, document, entry, inputs, parameters)
     with inside("[data]"):
-        increments = _names(parts["data"], "increments", model.outputs)
+        increments = names_of(parts["data"], "increments", model.outputs)
         absent = not parts["data"] or set(parts["data"]) == {"increments"}
         columns = None if subject is None else subject.table
-        found = () if absent else tuple(_observations(parts["data"], model, noises, folder, columns))
+        found = () if absent else tuple(observations_of(parts["data"], model, noises, folder, columns))
     # noise without data is kept: it lets data be simulated
     seen = {entry.output for entry in found}
     silent = tuple(
@@ -310,85 +253,3 @@ def _input(name: str, value: Any) -> InputSeries:
         if "time" not in value or "value" not in value:
             raise DataError("needs both time = [...] and value = [...]")
         return InputSeries(value["time"], value["value"], value.get("interpolation", "linear"))
-
-
-def _observations(
-    table: Mapping[str, Any],
-    model: Model,
-    noises: Mapping[str, _NoiseTable],
-    folder: Path,
-    columns: Table | None = None,
-) -> Iterator[Observations]:
-    increments = _names(table, "increments", model.outputs)
-    if columns is None:
-        numbers = list(dict.fromkeys(name for noise in noises.values() for name in noise.columns.values()))
-        columns = _data_file(table, model, numbers, folder) if "file" in table else _inline(table, model, numbers)
-    found = [output for output in model.outputs if output in columns.values]
-    if not found:
-        raise DataError(f"no output has a column ({', '.join(model.outputs)})")
-    for output in found:
-        if output not in noises:
-            raise DataError(
-                f"output '{output}' has data but no noise; add to [noise]: {output} = {{ family = \"normal\", sd = 1 }}"
-            )
-        noise = noises[output].noise(columns, output)
-        yield Observations(output, columns.times, columns.values[output], noise, increment=output in increments)
-
-
-def _data_file(table: Mapping[str, Any], model: Model, numbers: list[str], folder: Path) -> Table:
-    check_keys(table, DATA_KEYS, "it")
-    file = table["file"]
-    if not isinstance(file, str):
-        raise DataError(f"file must be the name of a CSV file, not {file!r}")
-    renamed = table.get("columns", {})
-    if not isinstance(renamed, dict) or not all(isinstance(v, str) for v in renamed.values()):
-        raise DataError('columns must be a table such as { time = "day", cases = "in_bed" }')
-    for key in renamed:
-        if key != "time" and key not in model.outputs:
-            raise DataError(f"columns: '{key}' is not an output{did_you_mean(key, model.outputs)}")
-    names = {name: renamed.get(name, name) for name in ("time", *model.outputs)}
-    return read_csv(folder / file, names, numbers=numbers, ignore=_names(table, "ignore", None))
-
-
-def _inline(table: Mapping[str, Any], model: Model, numbers: list[str]) -> Table:
-    check_keys(table, ("time", "increments", *model.outputs, *numbers), "it", also=("file",))
-    if "time" not in table:
-        raise DataError('needs file = "...", or time = [...] and a list of values for each output')
-    columns = {name: table[name] for name in ("time", *model.outputs, *numbers) if name in table}
-    for name, column in columns.items():
-        if not isinstance(column, list):
-            raise DataError(f"{name} must be a list of numbers, not {column!r}")
-    read = {
-        name: [_entry(value, f"{name}, entry {i}", name) for i, value in enumerate(column, start=1)]
-        for name, column in columns.items()
-    }
-    values = {output: read[output] for output in model.outputs if output in read}
-    return Table(read["time"], values, {name: read[name] for name in numbers if name in read})
-
-
-def _entry(value: Any, where: str, name: str) -> Any:
-    """A number, NaN where it is missing, or a limit as text."""
-    if isinstance(value, str) and name != "time":
-        if value.strip().lower() in MISSING:
-            return float("nan")
-        if value.strip()[:1] in ("<", ">"):
-            with suppress(ValueError):
-                reading(value)
-                return value
-            raise DataError(f"{where}: '{value}' is not a limit such as '<50'")
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise DataError(f"{where}: expected a number, not {value!r}")
-    return value
-
-
-# --- checks ---
-
-
-def _names(table: Mapping[str, Any], key: str, allowed: Iterable[str] | None) -> tuple[str, ...]:
-    value = table.get(key, [])
-    if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
-        raise DataError(f"{key} must be a list of names, not {value!r}")
-    for name in value:
-        if allowed is not None and name not in allowed:
-            raise DataError(f"{key}: '{name}' is not an output{did_you_mean(name, allowed)}")
-    return tuple(value)

@@ -12,6 +12,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from itertools import chain, count
 from math import inf, prod
 from typing import Any
@@ -31,6 +32,9 @@ from equifinal.errors import EquifinalError, IdentifiabilityError
 from equifinal.identifiability.advice import Advice, advise
 from equifinal.identifiability.child import Ended, Tell, in_child
 from equifinal.identifiability.freedoms import Freedom, assemble, continuous_freedoms, different, exchanged
+from equifinal.identifiability.lifting.lift import lift
+from equifinal.identifiability.lifting.lifted import RICH
+from equifinal.identifiability.lifting.translation import translated
 from equifinal.identifiability.moves import moves_along_fibre, smallest_degree
 from equifinal.identifiability.orders import Classes, any_order, in_any_order
 from equifinal.identifiability.verdicts import GLOBALLY, LOCALLY, NOT, OUT_OF_TIME, TOO_LARGE, Identifiability
@@ -70,9 +74,11 @@ def analyse(
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0:
             raise IdentifiabilityError(f"`{name}` must be positive, not {value!r}")
     started = time.monotonic()
-    analysis = _Analysis(experiments, float(time_limit), effort * WORK, seed)
+    lifted = None if all(model.is_plain for model in experiments) else lift(experiments)
+    analysis = _Analysis(lifted.models if lifted else experiments, float(time_limit), effort * WORK, seed)
+    work = partial(translated, experiments, lifted, analysis) if lifted else analysis.run
     try:
-        found, ended = in_child(analysis.run, time_limit)
+        found, ended = in_child(work, time_limit)
         if ended:
             return found
         if found is None:
@@ -155,6 +161,7 @@ class _Analysis:
             seconds=time.monotonic() - self.started,
             unfinished=OUT_OF_TIME if self.budget.expired else "" if generators.complete else TOO_LARGE,
             certificate=certificate,
+            assumptions=(RICH,) if any(model.inputs for model in self.models) else (),
         )
 
     def _quantities(self) -> dict[str, Expression]:
@@ -235,6 +242,7 @@ class _Analysis:
         except TooLarge:
             if not found:
                 raise IdentifiabilityError("the model is too large even for the local analysis") from None
+        self.locals = found
         self._tell(found, [], Generators())
         return found
 

@@ -7,7 +7,7 @@ are too few would give a wrong posterior. More than needed do no harm.
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from math import inf
 
@@ -19,8 +19,10 @@ from equifinal.algebra.arithmetic.functions import values_and_gradients
 from equifinal.algebra.arithmetic.local_rank import LocalAnalysis, analyse_locally
 from equifinal.algebra.arithmetic.residues import BadPrime
 from equifinal.errors import IdentifiabilityError, did_you_mean
+from equifinal.identifiability.lifting.follow import constant_functions
+from equifinal.identifiability.lifting.lift import lift
 from equifinal.identifiability.moves import moves_along_fibre
-from equifinal.language.expression import Expression, names, to_text
+from equifinal.language.expression import Expression, Name, names, to_text
 from equifinal.language.model import Model
 from equifinal.language.parser import parsed_combination
 
@@ -39,6 +41,9 @@ def require_constant_output(
     combinations must have the same output, compared as power series modulo a prime. Neither can pass wrongly except
     by an unlucky random choice (about one in a million).
 
+    A model that is not rational is lifted (`lifting`) to one that determines at least as much. Its new parameters are
+    constant where everything is that they depend on; so what passes is right, but not everything that is right passes.
+
     Returns
     -------
     The values of the known constants that the combinations contain.
@@ -51,12 +56,18 @@ def require_constant_output(
     experiments = (models,) if isinstance(models, Model) else tuple(models)
     theta = tuple(dict.fromkeys(name for model in experiments for name in model.parameters))
     functions = [parsed_combination(c) for c in combinations]
-    constants = _constants(experiments, functions, theta)
+    used = constants = _constants(experiments, functions, theta)
     rng, budget = random.Random(seed), Budget(30 * SECOND, time_limit)
+    shown: Callable[[str], str] = str
     try:
+        if not all(model.is_plain for model in experiments):  # with everything tied to what is constant, as constant
+            lifted = lift(experiments)
+            experiments, theta, shown = lifted.models, lifted.unknowns, lambda n: to_text(lifted.written(Name(n)))
+            functions = constant_functions(lifted, functions, constants)
+            used = {n: v for n, v in constants.items() if any(n in names(f) for f in functions)}
         local = analyse_locally(experiments, theta, rng, budget)
-        free = coordinates_to_choose(functions, constants, theta, local)
-        agree = moves_along_fibre(experiments, functions, constants, local, free, rng, budget)
+        free = coordinates_to_choose(functions, used, theta, local, shown)
+        agree = moves_along_fibre(experiments, functions, used, local, free, rng, budget)
     except BadPrime:
         raise IdentifiabilityError("a combination or the model divides by zero for all parameters") from None
     except OutOfTime:
@@ -70,9 +81,9 @@ def require_constant_output(
             "whether the output is constant wherever the combinations are is too hard to decide; give simpler ones"
         )
     if not agree:
-        shown = ", ".join(map(to_text, functions))
+        given = ", ".join(to_text(parsed_combination(c)) for c in combinations)
         raise IdentifiabilityError(
-            f"the output is not constant wherever the combinations ({shown}) are: a level set has several branches, "
+            f"the output is not constant wherever the combinations ({given}) are: a level set has several branches, "
             "and they differ; add a combination that tells them apart"
         )
     return constants
@@ -99,10 +110,14 @@ def _constants(models: Sequence[Model], functions: Sequence[Expression], theta: 
 
 
 def coordinates_to_choose(
-    functions: Sequence[Expression], constants: Mapping[str, Fraction], theta: Sequence[str], local: LocalAnalysis
+    functions: Sequence[Expression],
+    constants: Mapping[str, Fraction],
+    theta: Sequence[str],
+    local: LocalAnalysis,
+    shown: Callable[[str], str] = str,
 ) -> list[str]:
     """Coordinates to choose freely on a level set; refuses a direction along it that changes an output."""
-    return _free(_gradients(functions, constants, local), theta, local)
+    return _free(_gradients(functions, constants, local), theta, local, shown)
 
 
 def _gradients(
@@ -113,7 +128,9 @@ def _gradients(
     return [[int(v) for v in slope[0]] for slope in slopes]
 
 
-def _free(rows: Sequence[Sequence[int]], theta: Sequence[str], local: LocalAnalysis) -> list[str]:
+def _free(
+    rows: Sequence[Sequence[int]], theta: Sequence[str], local: LocalAnalysis, shown: Callable[[str], str]
+) -> list[str]:
     n = len(theta)
     matrix = flint.nmod_mat(len(rows), n, [v for row in rows for v in row], local.prime)
     reduced, rank = matrix.rref()
@@ -127,7 +144,7 @@ def _free(rows: Sequence[Sequence[int]], theta: Sequence[str], local: LocalAnaly
             direction[pivot] = -int(reduced[i, k]) % local.prime
         trial = flint.nmod_mat(len(allowed) + 1, n, [v for row in [*allowed, direction] for v in row], local.prime)
         if trial.rank() > len(allowed):
-            moved = ", ".join(name for name, v in zip(theta, direction, strict=True) if v)
+            moved = ", ".join(shown(name) for name, v in zip(theta, direction, strict=True) if v)
             raise IdentifiabilityError(
                 f"the output is not constant wherever the combinations are: it changes when {moved} "
                 f"{'change' if sum(map(bool, direction)) > 1 else 'changes'} and the combinations do not; add a "

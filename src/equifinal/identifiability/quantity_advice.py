@@ -61,12 +61,7 @@ def advise_on(
         return []
     for name in dict.fromkeys(n for m in several for n in m.parameters):
         known = Fraction(rng.randrange(2, 10**6), rng.randrange(2, 10**6))  # as good as any other value
-        varied = [
-            replace(m, parameters=tuple(n for n in m.parameters if n != name), constants={**m.constants, name: known})
-            if name in m.parameters
-            else m
-            for m in several
-        ]
+        varied = [_knowing(m, name, known) for m in several]
         if function != Name(name) and verdict(varied) == GLOBALLY:
             advice.append(Advice("know", (name,), GLOBALLY, quantity))
     for state in (*several[0].states, *several[0].definitions):
@@ -75,3 +70,12 @@ def advise_on(
             if verdict(varied) == GLOBALLY:
                 advice.append(Advice("measure", (state,), GLOBALLY, quantity))
     return advice
+
+
+def _knowing(model: Model, name: str, value: Fraction) -> Model:
+    """The model with a number for a parameter."""
+    if name not in model.parameters:
+        return model
+    before = None if model.before is None else _knowing(model.before, name, value)
+    others = tuple(n for n in model.parameters if n != name)
+    return replace(model, parameters=others, constants={**model.constants, name: value}, before=before)

@@ -15,12 +15,13 @@ from equifinal.algebra.arithmetic.budget import SECOND, Budget, OutOfTime, TooLa
 from equifinal.algebra.arithmetic.local_rank import analyse_locally
 from equifinal.algebra.arithmetic.residues import BadPrime
 from equifinal.identifiability.constancy import coordinates_to_choose
+from equifinal.identifiability.lifting.lift import lift
+from equifinal.identifiability.lifting.lifted import HALVED, LATE, RESTING, TiedKernel
 from equifinal.identifiability.moves import moves_along_fibre
-from equifinal.identifiability.verdicts import GLOBALLY, LOCALLY, NOT, Identifiability
+from equifinal.identifiability.verdicts import GLOBALLY, LOCALLY, NOT, UNKNOWN, Identifiability
 from equifinal.language.model import Model
 
 WORK = 10 * SECOND  # for each trajectory
-UNKNOWN = "unknown"
 
 
 def judge_trajectories(
@@ -57,6 +58,13 @@ def _verdicts(
 
 def _verdict(models: Sequence[Model], analysis: Identifiability, budget: Budget, rng: random.Random) -> str:
     theta = tuple(analysis.parameters)
+    if not all(model.is_plain for model in models):
+        lifted = lift(models)
+        models = lifted.models
+        if not lifted.is_exact or analysis.finer:
+            known = not {LATE, RESTING, HALVED} & set(lifted.assumptions)
+            tied = TiedKernel(lifted, analyse_locally(models, lifted.unknowns, rng, budget))
+            return NOT if known and tied.dimension() < analysis.fibre_dimension else UNKNOWN
     local = analyse_locally(models, theta, rng, budget)
     if len(local.kernel) < analysis.fibre_dimension:
         return NOT

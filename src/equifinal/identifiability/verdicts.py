@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from math import inf
 from typing import Any
@@ -15,11 +15,57 @@ from equifinal.algebra.generators.expressing import Expressed, express
 from equifinal.errors import EquifinalError, IdentifiabilityError
 from equifinal.identifiability.advice import Advice
 from equifinal.identifiability.freedoms import Freedom
-from equifinal.language.expression import Expression, names, to_text
+from equifinal.language.expression import Expression, is_rational, names, to_text
 from equifinal.language.parser import parse_expression
 
-GLOBALLY, LOCALLY, NOT = "globally", "locally", "not"
+GLOBALLY, LOCALLY, NOT, UNKNOWN = "globally", "locally", "not", "unknown"
 OUT_OF_TIME, TOO_LARGE = "out of time", "too large"
+
+
+@dataclass(frozen=True)
+class Design:
+    """What experiments as they really are determine, locally: the rank of their sensitivities.
+
+    Attributes
+    ----------
+    rank
+        How many functions of the parameters the outputs determine.
+    expected
+        How many the analysis says that they can determine.
+    unseen
+        Parameters and quantities that are identifiable by the analysis, but not by these experiments.
+    combinations
+        Combinations of the analysis that these experiments do not determine.
+    gap
+        How clearly the rank shows: how much the least singular value that counts exceeds the next, compared with the
+        steps between those that count; above 30 it is clear; 1e300 if none is left.
+    points
+        At how many random parameters.
+    """
+
+    rank: int
+    expected: int
+    unseen: tuple[str, ...]
+    combinations: tuple[str, ...]
+    gap: float
+    points: int
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether singular values that count are well above those that do not."""
+        return self.gap > 30
+
+    @property
+    def enough(self) -> bool:
+        """Whether these experiments determine all that the analysis says can be determined."""
+        return not self.unseen and not self.combinations and self.rank >= self.expected
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> Design:
+        return Design(**{**data, "unseen": tuple(data["unseen"]), "combinations": tuple(data["combinations"])})
 
 
 @dataclass(frozen=True)
@@ -30,7 +76,8 @@ class Identifiability:
     ----------
     parameters, quantities
         ``"globally"``, ``"locally"`` or ``"not"`` for every coordinate of theta and every quantity of
-        interest. When `scope` is ``"local"``, ``"locally"`` means identifiable at least locally.
+        interest. When `scope` is ``"local"``, ``"locally"`` means identifiable at least locally. ``"unknown"`` where
+        algebra does not tell: for some models with functions or steady states.
     alternatives
         How many (complex) values a locally identifiable coordinate or quantity may have; only where known and
         above 1.
@@ -58,6 +105,18 @@ class Identifiability:
         local or not complete because more would have taken more work than allowed; else empty.
     certificate
         Method, primes, orders, and which parts are certified and which probable.
+    finer
+        Whether the combinations may determine more than the data do: they determine the output, and samplers may use
+        them, but functions in the model, or its steady state, keep what data determine from being rational.
+    functions
+        Where the combinations are finer, what was found to be determined, as text, functions included.
+    rational
+        Where the combinations are finer, those of them that are identifiable.
+    assumptions
+        What "identifiable" takes for granted: ``"rich inputs"`` and ``"seen moments"``, and from where parts of the
+        model start (`lifting`).
+    design
+        What the experiments as they really are determine, locally, if that was found out (`posterior.design`).
     """
 
     parameters: Mapping[str, str]
@@ -75,6 +134,11 @@ class Identifiability:
     seconds: float
     unfinished: str = ""
     certificate: Mapping[str, Any] = field(default_factory=dict)
+    finer: bool = False
+    functions: tuple[str, ...] = ()
+    rational: tuple[Expression, ...] = ()
+    assumptions: tuple[str, ...] = ()
+    design: Design | None = None
 
     def expresses(self, function: str | Expression, *, time_limit: float = inf) -> Expressed:
         """Is a function of theta identifiable, and if that is easy, how is it written in the combinations?
@@ -98,6 +162,16 @@ class Identifiability:
         for name in names(expression):
             if name not in self.parameters and name not in self.constants:
                 raise IdentifiabilityError(f"'{name}' is neither a parameter nor a named constant of the analysis")
+        if not is_rational(expression):
+            raise IdentifiabilityError(
+                f"'{to_text(expression)}' calls a function, so it cannot be expressed in rational combinations; ask "
+                "for a quantity of interest instead"
+            )
+        if self.finer:
+            raise IdentifiabilityError(
+                "the combinations are finer than what data determine, since the model has functions or a steady state "
+                "that are not rational in its parameters; ask for a quantity of interest instead"
+            )
         if not self.complete:
             raise IdentifiabilityError(
                 "the combinations are not known to be complete, so membership cannot be decided; "
@@ -112,6 +186,11 @@ class Identifiability:
             ) from None
         except (TooLarge, NotFinite, BadPrime):
             raise IdentifiabilityError(f"whether {to_text(expression)} is identifiable is too hard to decide") from None
+
+    @property
+    def determined(self) -> tuple[Expression, ...]:
+        """The combinations that data determine: all of them, unless they are finer than that."""
+        return self.rational if self.finer else self.combinations
 
     @property
     def missing(self) -> str:
@@ -136,6 +215,11 @@ class Identifiability:
             "seconds": self.seconds,
             "unfinished": self.unfinished,
             "certificate": dict(self.certificate),
+            "finer": self.finer,
+            "functions": list(self.functions),
+            "rational": [to_text(c) for c in self.rational],
+            "assumptions": list(self.assumptions),
+            "design": None if self.design is None else self.design.to_json(),
         }
 
     @staticmethod
@@ -158,6 +242,11 @@ class Identifiability:
                 seconds=float(data["seconds"]),
                 unfinished=str(data.get("unfinished", "")),
                 certificate=dict(data["certificate"]),
+                finer=bool(data.get("finer", False)),
+                functions=tuple(map(str, data.get("functions", ()))),
+                rational=tuple(parse_expression(text) for text in data.get("rational", ())),
+                assumptions=tuple(map(str, data.get("assumptions", ()))),
+                design=Design.from_json(data["design"]) if data.get("design") else None,
             )
         except (KeyError, TypeError, ValueError, AttributeError, EquifinalError) as error:
             raise IdentifiabilityError(f"this is not a stored identifiability analysis: {error}") from None

@@ -300,17 +300,20 @@ class Model:
         return f"{self.to_text()}\n\n{self.describe()}"
 
     def to_text(self) -> str:
-        """The equations in the model language; `Model.parse` reads them back."""
+        """The equations in the model language; `Model.parse` reads them back.
+
+        What happens to the model is not part of them, see `describe`; one that starts from rest has no initial values.
+        """
         lines = [f"{x}' = {to_text(self.equations[x], decimals=True)}" for x in self.states]
         lines += [f"{name} = {to_text(expression, decimals=True)}" for name, expression in self.definitions.items()]
-        lines += [f"{x}(0) = {to_text(self.initial[x], decimals=True)}" for x in self.states]
+        if self.before is None:
+            lines += [f"{x}(0) = {to_text(self.initial[x], decimals=True)}" for x in self.states]
         return "\n".join(lines)
 
     def describe(self) -> str:
         """The model in words, a line for each kind of name."""
-        unknown_starts = [
-            p for x in self.states for p in names(self.initial[x]) if p == f"{x}_0" and p in self.parameters
-        ]
+        starts = self.initial if self.before is None else {}
+        unknown_starts = [p for x in starts for p in names(self.initial[x]) if p == f"{x}_0" and p in self.parameters]
         rows = [
             ("states", self.states),
             ("parameters", [p for p in self.parameters if p not in unknown_starts]),

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from equifinal.errors import EquifinalError
-from equifinal.identifiability.verdicts import GLOBALLY, LOCALLY, NOT, Identifiability
+from equifinal.identifiability.verdicts import GLOBALLY, LOCALLY, NOT, UNKNOWN, Identifiability
 from equifinal.language.expression import Expression, Name, names, to_text
 from equifinal.plots.style import COLOURS, FAINT, INK, MUTED, shortened, styled
 from equifinal.results.store import identifiability_of, problem_of
@@ -14,7 +14,7 @@ from equifinal.results.store import identifiability_of, problem_of
 if TYPE_CHECKING:
     from arviz import InferenceData
 
-MARKS = {GLOBALLY: ("o", COLOURS[2]), LOCALLY: ("D", COLOURS[1]), NOT: ("X", COLOURS[5])}
+MARKS = {GLOBALLY: ("o", COLOURS[2]), LOCALLY: ("D", COLOURS[1]), NOT: ("X", COLOURS[5]), UNKNOWN: ("s", MUTED)}
 LINE = 0.27  # inches a row
 LONGEST = 44
 
@@ -38,10 +38,10 @@ def draw_identifiability(analysis: Identifiability, expressions: Mapping[str, Ex
     height = len(left) + len(quantities) + gap
     rows = {name: float(k) for k, (name, _) in enumerate(left)}
     rows |= {name: len(left) + gap + k for k, (name, _) in enumerate(quantities)}
-    total = max(height, float(len(analysis.combinations)))
+    total = max(height, float(len(analysis.determined)))
     shift = 0.5 * (total - height)
     rows = {name: y + shift for name, y in rows.items()}
-    order = sorted(analysis.combinations, key=lambda c: _centre(c, rows, analysis))
+    order = sorted(analysis.determined, key=lambda c: _centre(c, rows, analysis))
     start = 0.5 * (total - len(order))
     places = {to_text(c): start + k for k, c in enumerate(order)}
     with styled():

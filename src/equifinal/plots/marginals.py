@@ -48,7 +48,7 @@ def plot_marginals(
         for k, finding in enumerate(shown):
             axes = figure.add_subplot(rows, columns, k + 1)
             _marginal(axes, finding, meaning.problem)
-            axes.set_xlabel(shortened(finding.name, 40))
+            axes.set_xlabel(shortened(meaning.problem.title(finding.name), 40))
     return figure
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from equifinal.errors import DataError, did_you_mean
-from equifinal.plots.style import FAINT, INK, MARKERS, MUTED, POSTERIOR, PRIOR, panels, shortened, styled
+from equifinal.language.expression import TIME
+from equifinal.plots.style import FAINT, INK, MARKERS, MUTED, POSTERIOR, PRIOR, colours, panels, shortened, styled
 from equifinal.prediction.predict import Band, Check, Predictions, check, posterior_rows, predict, prior_rows
 from equifinal.problem.problem import Problem
 from equifinal.results.store import problem_of
@@ -62,7 +64,7 @@ def draw_outputs(
     def draw(axes: Any, band: Band) -> None:
         _output(axes, band, checked.get((band.experiment, band.name)), colour)
 
-    return _panels(bands, draw, lambda band: "new " + band.name if _is_increment(checked, band) else band.name)
+    return _panels(bands, draw, partial(_title, problem, checked), problem)
 
 
 def plot_states(
@@ -86,10 +88,11 @@ def plot_states(
     except IdentifiabilityError:
         fibre = None
     verdicts = determined_trajectories(problem, fibre, theta, analysis)
-    return draw_states(predict(problem, theta, until=until), verdicts, names=names, experiments=experiments)
+    return draw_states(problem, predict(problem, theta, until=until), verdicts, names=names, experiments=experiments)
 
 
 def draw_states(
+    problem: Problem,
     shown: Predictions,
     verdicts: Mapping[tuple[str, str], bool | None],
     *,
@@ -103,7 +106,7 @@ def draw_states(
     def draw(axes: Any, band: Band) -> None:
         _state(axes, band, verdicts.get((band.experiment, band.name)), said)
 
-    return _panels(bands, draw, lambda band: band.name)
+    return _panels(bands, draw, partial(_title, problem, {}), problem)
 
 
 VERDICTS = {True: "determined by the data", False: "depends on your prior", None: "not known whether determined"}
@@ -126,16 +129,16 @@ def draw_predictions(
         else:
             _state(axes, band, verdicts.get((band.experiment, band.name)), True)
 
-    return _panels(bands, draw, lambda band: "new " + band.name if _is_increment(checked, band) else band.name)
+    return _panels(bands, draw, partial(_title, problem, checked), problem)
 
 
 def plot_residuals(data: InferenceData, *, names: Sequence[str] | None = None) -> Any:
     """Draw residuals: what the model leaves unexplained, in standard deviations of new observations."""
     problem = problem_of(data)
-    return draw_residuals(check(problem, posterior_rows(data, problem)), names=names)
+    return draw_residuals(problem, check(problem, posterior_rows(data, problem)), names=names)
 
 
-def draw_residuals(checks: Sequence[Check], *, names: Sequence[str] | None = None) -> Any:
+def draw_residuals(problem: Problem, checks: Sequence[Check], *, names: Sequence[str] | None = None) -> Any:
     """`plot_residuals` from checks already made."""
     known = [c.output for c in checks]
     _require_known(names, known, "output with data")
@@ -152,7 +155,7 @@ def draw_residuals(checks: Sequence[Check], *, names: Sequence[str] | None = Non
         reach = max(2.6, 1.1 * float(np.nan_to_num(check.largest)))
         axes.set_ylim(-reach, reach)
 
-    return _panels(chosen, draw, lambda c: f"{shortened(c.output, 16)}, residual (sd)")
+    return _panels(chosen, draw, lambda c: f"{shortened(c.output, 16)}, residual (sd)", problem)
 
 
 def _output(axes: Any, band: Band, check: Check | None, colour: str) -> None:
@@ -181,9 +184,9 @@ def _state(axes: Any, band: Band, verdict: bool | None, said: bool) -> None:
         axes.text(0.99, 1.0, VERDICTS[verdict], transform=axes.transAxes, ha="right", va="bottom", fontsize=7.5)
 
 
-def _is_increment(checked: Mapping[tuple[str, str], Check], band: Band) -> bool:
-    check = checked.get((band.experiment, band.name))
-    return check is not None and check.increment
+def _title(problem: Problem, checked: Mapping[tuple[str, str], Check], band: Band) -> str:
+    found = checked.get((band.experiment, band.name))
+    return ("new " if found is not None and found.increment else "") + problem.title(band.name)
 
 
 def _require_known(asked: Sequence[str] | None, known: Sequence[str], what: str) -> None:
@@ -225,14 +228,58 @@ def _increments(axes: Any, check: Check, colour: str) -> None:
     axes.plot(times, check.expected[2, first], "_", color=colour, ms=7, mew=1.4)
 
 
-def _panels(items: Sequence[Any], draw: Callable[[Any, Any], None], label: Callable[[Any], str]) -> Any:
+def _moments(axes: Any, band: Band) -> None:
+    """Ticks under the curve where something is added, and lines across it where something else changes."""
+    for moment in band.moments if len(band.moments) <= MANY else ():
+        if not moment.adds:
+            axes.axvline(moment.time, color=MUTED, lw=0.7, ls=(0, (4, 3)), zorder=0)
+    times = [moment.time for moment in band.moments if moment.adds]
+    if not times:
+        return
+    look = {"marker": 6, "ls": "", "color": INK, "ms": 4.5 if len(times) < 30 else 2.5, "mew": 0, "clip_on": False}
+    axes.plot(times, [0.0] * len(times), transform=axes.get_xaxis_transform(), zorder=10, **look)
+
+
+def _inputs(axes: Any, problem: Problem, band: Band) -> Any:
+    """A thin panel with the known inputs below the curve; the axes that are lowest."""
+    experiment = next((e for e in problem.experiments if e.name == band.experiment), None)
+    if experiment is None or not experiment.inputs:
+        return axes
+    thin = axes.inset_axes((0, -0.22, 1, 0.16), sharex=axes)
+    if axes.figure.get_layout_engine() is None:  # margins that are fixed make room for it
+        axes.figure.subplots_adjust(bottom=axes.figure.subplotpars.bottom + 0.15)
+    first, last = band.times[0], band.times[-1]
+    for colour, series in zip(colours(len(experiment.inputs)), experiment.inputs.values(), strict=True):
+        inside = series.times[(series.times > first) & (series.times < last)]
+        at = np.concatenate([[first], inside, [last]])
+        if series.interpolation == "step":
+            place = np.searchsorted(series.times, at, side="right") - 1
+            thin.step(at, series.values[np.maximum(place, 0)], where="post", color=colour, lw=1)
+        else:
+            thin.plot(at, np.interp(at, series.times, series.values), color=colour, lw=1)
+    thin.set_yticks([])
+    thin.margins(y=0.15)
+    shown = ", ".join(problem.title(name, unit=False) for name in experiment.inputs)
+    thin.set_ylabel(shortened(shown, 8), rotation=0, ha="right", va="center", fontsize=7)
+    axes.tick_params(labelbottom=False)
+    return thin
+
+
+def _panels(
+    items: Sequence[Any], draw: Callable[[Any, Any], None], label: Callable[[Any], str], problem: Problem
+) -> Any:
     """Make one panel for each item: a single one at column width, several side by side."""
     with styled():
         figure, places = panels(len(items), PANEL)
         for axes, item in zip(places, items, strict=True):
             draw(axes, item)
-            axes.set(xlabel="time", ylabel=shortened(label(item), 26))
+            axes.set_ylabel(shortened(label(item), 26))
             axes.margins(x=0.02)
+            lowest = axes
+            if isinstance(item, Band):
+                _moments(axes, item)
+                lowest = _inputs(axes, problem, item)
+            lowest.set_xlabel(shortened(problem.title(TIME), 40))
             if item.experiment:
                 axes.set_title(shortened(item.experiment, 30), fontsize=9)
     return figure

@@ -22,6 +22,7 @@ DRAWS, SHIFTS, MOST = 32, 6, 64  # prior draws, others whose free coordinates ea
 TIGHT, LOOSE = 1e-10, 1e-8  # relative tolerances
 NUDGE = 1e-8  # of parameters, relative; roots are better than that by far
 RESOLVED = 1e-5  # of an output's largest value: what counts as a difference
+DECAYED = 1e-12  # of the largest value at any parameters: where less is left of an output, it is rounding errors
 MARGIN = 10.0  # times what cannot be resolved
 
 
@@ -66,6 +67,7 @@ def _difference(one: ExperimentLikelihood, theta: Array, equivalent: Array) -> f
             )
         )
         size = np.maximum(np.nanmax(np.abs(here), axis=1), np.nanmax(np.abs(there), axis=1))[:, None]
+        size = np.maximum(size, DECAYED * np.nanmax(size, axis=0, initial=0.0))
         beyond = (np.abs(here - there) - MARGIN * blur) / size
     return float(np.nanmax(np.where(beyond > RESOLVED, beyond, 0.0), initial=0.0))
 

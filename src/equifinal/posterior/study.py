@@ -9,9 +9,9 @@ from warnings import warn
 from equifinal.errors import IdentifiabilityError
 from equifinal.fibre import Fibre
 from equifinal.fibre.of_problem import fibre_of, itself
-from equifinal.identifiability.analysis import analyse
 from equifinal.identifiability.verdicts import Identifiability
 from equifinal.language.expression import to_text
+from equifinal.posterior.design import analysed
 from equifinal.posterior.guard import largest_difference
 from equifinal.posterior.posterior import Posterior
 from equifinal.problem.problem import Problem
@@ -71,8 +71,9 @@ class Study:
         """
         if self._analysis is None:
             try:
-                models = [experiment.analysed for experiment in self.problem.experiments]
-                self._analysis = analyse(models, time_limit=inf, effort=EFFORT)  # no clock decides what is sampled
+                self._analysis = analysed(
+                    self.problem, time_limit=inf, effort=EFFORT
+                )  # no clock decides what is sampled
             except IdentifiabilityError as error:
                 self._analysis = error
         if isinstance(self._analysis, IdentifiabilityError):

@@ -167,9 +167,11 @@ def _grid(problem: Problem, times: Sequence[float] | Array | None) -> Array:
             raise DataError("there are no data, so the times at which to compare the outputs must be given (`times`)")
     else:
         every = np.unique(np.atleast_1d(np.asarray(times, float)))
-    if not every.size or not np.isfinite(every).all() or every[0] < 0 or every[-1] == 0:
+    early = any(e.model.onset is not None for e in problem.experiments)  # before time 0, too
+    first = min(0.0, float(every[0])) if every.size and early else 0.0
+    if not every.size or not np.isfinite(every).all() or every[0] < first or every[-1] <= first:
         raise DataError("times must be finite numbers, not negative and not all zero; the model starts at time 0")
-    return np.unique(np.concatenate([np.linspace(0.0, every[-1], CURVE), every]))
+    return np.unique(np.concatenate([np.linspace(first, every[-1], CURVE), every]))
 
 
 def _differences(found: Sequence[Sequence[Trajectory]]) -> dict[tuple[str, str], float]:

@@ -9,13 +9,17 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from equifinal import ode
 from equifinal.errors import DataError, SolverError
+from equifinal.language.expression import Name, Sum, evaluate
+from equifinal.language.functions import call_on_arrays
+from equifinal.language.lowering import without_conditions
+from equifinal.language.model import Event, Model
 from equifinal.posterior.likelihood import known_inputs
 from equifinal.prediction.simulate import check_times
 from equifinal.problem.data import Experiment, Observations
@@ -33,6 +37,13 @@ BEYOND = 1.25  # how much further than the data a prediction goes by itself
 MAX_CELLS, CHECKED_CELLS = 200_000_000, 5_000_000  # numbers held at once
 
 
+class Moment(NamedTuple):
+    """When something happens, and whether it is an addition to a state, as a dose is, or another change."""
+
+    time: float
+    adds: bool
+
+
 @dataclass(frozen=True, eq=False)
 class Band:
     """One output, state, or quantity that depends on states, of one experiment.
@@ -48,6 +59,8 @@ class Band:
         noise is not known, or for rows of the data only, or that are observed as increments.
     mean
         Of the trajectory.
+    moments
+        When something happens to the model, where that is within the times; medians over the draws.
     """
 
     experiment: str
@@ -57,6 +70,7 @@ class Band:
     mean: Array
     quantiles: Array
     observed: Array | None
+    moments: tuple[Moment, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,20 +183,43 @@ def predict(
             raise SolverError(f"{where}no draw could be solved: {ode.Status(int(found.status[0])).message}")
         noises = {entry.output: entry for entry in experiment.observations}
         computed = noise_columns(experiment, found.outputs[fine])
+        happens = moments(experiment.model, problem.parameters, theta, grid)
         for j, name in enumerate(experiment.model.outputs):
             curve, seen, entry = found.outputs[fine, :, j], None, noises.get(name)
             if entry is not None and not entry.increment and not entry.noise.by_row:
                 made = _scattered(entry, curve, computed, problem, theta[fine], rng)
                 seen = quantiles(np.clip(made, *entry.noise.general_limits))
-            bands.append(Band(experiment.name, name, "output", grid, curve.mean(axis=0), quantiles(curve), seen))
+            bands.append(
+                Band(experiment.name, name, "output", grid, curve.mean(axis=0), quantiles(curve), seen, happens)
+            )
         for j, name in enumerate(experiment.model.states):
             if name not in experiment.model.outputs:
                 curve = found.states[fine, :, j]
-                bands.append(Band(experiment.name, name, "state", grid, curve.mean(axis=0), quantiles(curve), None))
+                bands.append(
+                    Band(experiment.name, name, "state", grid, curve.mean(axis=0), quantiles(curve), None, happens)
+                )
         for j, name in enumerate(experiment.model.trajectories, len(experiment.solved.outputs)):
             curve = found.outputs[fine, :, j]
-            bands.append(Band(experiment.name, name, "quantity", grid, curve.mean(axis=0), quantiles(curve), None))
+            bands.append(
+                Band(experiment.name, name, "quantity", grid, curve.mean(axis=0), quantiles(curve), None, happens)
+            )
     return Predictions(tuple(bands), len(theta), int(failed.sum()))
+
+
+def moments(model: Model, parameters: Sequence[str], theta: Array, grid: Array) -> tuple[Moment, ...]:
+    """When events, conditions on time and an onset act, within the times of a grid."""
+    lowered = without_conditions(model)
+    values: dict[str, Any] = dict(zip(parameters, theta.T, strict=True))
+    values |= {name: float(value) for name, value in model.constants.items()}
+    acts = [(event.time, _adds(event)) for event in lowered.jumps]
+    acts += [] if model.onset is None else [(model.start_time, False)]
+    found = {Moment(float(np.median(evaluate(time, values, float, call_on_arrays))), adds) for time, adds in acts}
+    return tuple(sorted(m for m in found if grid[0] <= m.time <= grid[-1]))
+
+
+def _adds(event: Event) -> bool:
+    """Whether all that an event does is to add to states, or to begin or end an infusion."""
+    return all(isinstance(value, Sum) and value.terms[0] == Name(name) for name, value in event.sets.items())
 
 
 def check(problem: Problem, theta: Array, *, seed: int = 0) -> list[Check]:
@@ -275,10 +312,11 @@ def prediction_times(experiment: Experiment, times: Sequence[float] | Array | No
     if until is None:
         if not experiment.size:
             raise DataError("there are no data, so the prediction times must be given (`times` or `until`)")
-        until = BEYOND * float(experiment.times()[-1]) or 1.0  # data at time 0 alone
+        until = BEYOND * max(0.0, float(experiment.times()[-1])) or 1.0  # data at time 0 alone
     if isinstance(until, bool) or not np.isfinite(until) or until <= 0:
         raise DataError(f"the last prediction time (`until`) must be a positive number, not {until!r}")
-    return np.linspace(0.0, until, CURVE)
+    first = min(0.0, *experiment.times()[:1]) if experiment.size else 0.0  # before an onset times may be negative
+    return np.linspace(first, until, CURVE)
 
 
 def _refuse_too_many(lanes: int, times: int, experiment: Experiment) -> None:

@@ -53,7 +53,7 @@ def report_page(data: InferenceData, meaning: Meaning | None = None, summary: Ma
         said=sections.said(meaning, figures),
         table=sections.table(meaning, rows),
         fit=sections.fit(problem, shown, checks, figures),
-        states=sections.states(shown, verdicts, figures),
+        states=sections.states(problem, shown, verdicts, figures),
         pairs=figures("Pairs of parameters with the fibre", lambda: pairs.plot_pairs(data, meaning=meaning)),
         freedom=bool(meaning.fibre and (meaning.fibre.dimension or meaning.fibre.chart.degree > 1)),
         sampler=sections.sampler(data, rows, concerns, figures),

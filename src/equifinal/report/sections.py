@@ -12,6 +12,7 @@ import numpy as np
 from equifinal.errors import EquifinalError
 from equifinal.identifiability.verdicts import GLOBALLY, LOCALLY, NOT
 from equifinal.language.expression import fractional, number_text
+from equifinal.language.happening import happening_lines
 from equifinal.plots import chains, identifiability, marginals, trajectories
 from equifinal.prediction.predict import Check, Predictions, check, predict, prior_rows
 from equifinal.problem.problem import Problem
@@ -20,7 +21,7 @@ from equifinal.report.rendering import Figures
 from equifinal.results import diagnostics
 from equifinal.results.meaning import COMBINATION, NOISE, PARAMETER, QUANTITY, Finding, Meaning
 from equifinal.words.diagnostics import concern_sentence, sampler_notes
-from equifinal.words.identifiability import advice_sentence, freedom_sentences, headline, sureness
+from equifinal.words.identifiability import advice_sentence, design_sentences, freedom_sentences, headline, sureness
 from equifinal.words.meaning import (
     driven_by,
     rounded,
@@ -101,7 +102,8 @@ def model(problem: Problem) -> dict[str, Any]:
         equation(name_mathml(y), model.definitions[y]) if y in model.definitions else block(name_mathml(y))
         for y in model.outputs
     ]
-    starts = [equation(name_mathml(f"{x}(0)"), model.initial[x]) for x in model.states]
+    own = model.states if model.before is None else ()
+    starts = [equation(name_mathml(f"{x}(0)"), model.initial[x]) for x in own]
     constants = {n: number_text(v) for n, v in model.constants.items()}
     interest = (*model.quantities.items(), *model.trajectories.items())
     quantities = [equation(name_mathml(n), e) for n, e in interest]
@@ -115,6 +117,7 @@ def model(problem: Problem) -> dict[str, Any]:
         "inputs": list(model.inputs),
         "quantities": _safe(quantities),
         "experiments": facts["experiments"] if several else [],
+        "happening": [] if several else happening_lines(model),
         "text": facts["equations"],
     }
 
@@ -128,7 +131,9 @@ def knowable(meaning: Meaning, figures: Figures) -> dict[str, Any]:
             "Which parameters and quantities can be identified, and which combinations ideal data determine",
             lambda: identifiability.draw_identifiability(analysis, meaning.problem.quantities),
         ),
-        "combinations": _safe([block(mathml(fractional(c))) for c in analysis.combinations]),
+        "combinations": _safe([block(mathml(fractional(c))) for c in analysis.determined]),
+        "functions": list(analysis.functions),
+        "design": design_sentences(analysis),
         "constants": {n: number_text(v) for n, v in analysis.constants.items()},
         "increments": sorted({o.output for e in meaning.problem.experiments for o in e.observations if o.increment}),
         "freedoms": freedom_sentences(analysis.freedoms),
@@ -189,6 +194,7 @@ def _entry(meaning: Meaning, finding: Finding) -> dict[str, Any]:
     return {
         "name": finding.name,
         "math": _math(finding),
+        "label": _label(meaning.problem, finding),
         "verdict": verdict_word(finding),
         "tone": _tone_of(finding),
         "sentence": words[:1].upper() + words[1:],
@@ -206,6 +212,7 @@ def table(meaning: Meaning, rows: Mapping[str, diagnostics.Row]) -> list[dict[st
         table_rows.append(
             {
                 "math": _math(finding),
+                "label": _label(meaning.problem, finding),
                 "mean": rounded(finding.mean, finding.sd),
                 "sd": spread(finding.sd) if finding.sd > 0 else "0",
                 "quantiles": [rounded(q, finding.sd, finding.mean) for q in quantiles],
@@ -236,7 +243,7 @@ def fit(problem: Problem, shown: Predictions, checks: list[Check], figures: Figu
         pairs_of_panels.append(panel)
         if c := checked.get((b.experiment, b.name)):
             label = f"Residuals of {_place(c.experiment, c.output)}"
-            pairs_of_panels.append(figures(label, lambda c=c: trajectories.draw_residuals([c])))  # type: ignore[misc]
+            pairs_of_panels.append(figures(label, lambda c=c: trajectories.draw_residuals(problem, [c])))  # type: ignore[misc]
     table = [
         {
             "output": _place(c.experiment, c.output),
@@ -248,7 +255,14 @@ def fit(problem: Problem, shown: Predictions, checks: list[Check], figures: Figu
         }
         for c in checks
     ]
-    return {"panels": pairs_of_panels, "table": table, "failed": shown.failed, "draws": shown.draws}
+    happens = any(b.moments for b in outputs)
+    return {
+        "panels": pairs_of_panels,
+        "table": table,
+        "failed": shown.failed,
+        "draws": shown.draws,
+        "happens": happens,
+    }
 
 
 def _coverage_words(checked: Check) -> str:
@@ -264,7 +278,7 @@ def _coverage_words(checked: Check) -> str:
     return "as expected"
 
 
-def states(shown: Predictions, verdicts: Any, figures: Figures) -> list[dict[str, Any]]:
+def states(problem: Problem, shown: Predictions, verdicts: Any, figures: Figures) -> list[dict[str, Any]]:
     panels = []
     for band in [b for b in shown.bands if b.kind != "output"][:MOST_PANELS]:
         verdict = verdicts.get((band.experiment, band.name))
@@ -273,7 +287,7 @@ def states(shown: Predictions, verdicts: Any, figures: Figures) -> list[dict[str
         picture = figures(
             f"Prediction of {place}, {words}",
             lambda b=band: trajectories.draw_states(  # type: ignore[misc]
-                shown, verdicts, names=[b.name], experiments=[b.experiment], said=False
+                problem, shown, verdicts, names=[b.name], experiments=[b.experiment], said=False
             ),
         )
         panels.append({"place": place, "words": words, "tone": _tone(verdict), "picture": picture})
@@ -346,6 +360,12 @@ def _math(finding: Finding) -> Any:
     if finding.kind != COMBINATION:
         return Markup(block(name_mathml(finding.name)))
     return Markup(block(mathml(fractional(finding.expression))))
+
+
+def _label(problem: Problem, finding: Finding) -> str:
+    """What a name means to its reader: label and unit, where they are given."""
+    label = problem.labels.get(finding.name) if finding.kind != COMBINATION else None
+    return "" if label is None else ", ".join(text for text in (label.label, label.unit) if text)
 
 
 def _safe(parts: list[str]) -> list[Any]:

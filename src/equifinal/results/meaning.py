@@ -182,7 +182,7 @@ def _everything(problem: Problem, analysis: Identifiability) -> list[tuple[str, 
     for name, expression in problem.quantities.items():
         if name not in problem.parameters:
             rows.append((name, QUANTITY, expression, _quantity_verdict(name, expression, problem, analysis)))
-    for expression in analysis.combinations:
+    for expression in analysis.determined:
         if not isinstance(expression, Name):  # a parameter by itself was told above
             rows.append((to_text(expression), COMBINATION, expression, GLOBALLY))
     return rows

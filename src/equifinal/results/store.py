@@ -202,11 +202,11 @@ def store_identifiability(data: InferenceData, analysis: Identifiability) -> Non
 
 def identifiability_of(data: InferenceData) -> Identifiability:
     """The analysis stored with the results, else one made now."""
-    from equifinal.identifiability.analysis import analyse
     from equifinal.identifiability.verdicts import Identifiability
+    from equifinal.posterior.design import analysed
 
     stored = getattr(data, "constant_data", None)
     if stored is not None and IDENTIFIABILITY in stored:
         with suppress(IdentifiabilityError):  # of another version of this package
             return Identifiability.from_json(json.loads(str(stored[IDENTIFIABILITY].item())))
-    return analyse([e.analysed for e in problem_of(data).experiments], time_limit=inf, effort=1.0)
+    return analysed(problem_of(data), time_limit=inf, effort=1.0)

@@ -94,7 +94,7 @@ def _parameters(meaning: Meaning, rows: Mapping[str, Row], columns: tuple[str, .
             table.add_row()
         previous = finding.kind
         cells = _cells(finding, rows.get(finding.name))
-        table.add_row(Text(finding.name), *(cells[title] for title in columns))
+        table.add_row(Text(meaning.problem.title(finding.name)), *(cells[title] for title in columns))
     return table
 
 

@@ -15,7 +15,15 @@ if TYPE_CHECKING:
 
 UNSEEN = "nothing observable changes"
 COMBINATIONS = "Combinations that ideal data determine"
-LABELS = {"globally": "yes", "locally": "up to alternatives", "not": "no"}
+LABELS = {"globally": "yes", "locally": "up to alternatives", "not": "no", "unknown": "not known"}
+ASSUMPTIONS = {
+    "rich inputs": "the inputs, doses and switches are rich enough",
+    "seen moments": "moments at which something happens are seen in the outputs",
+    "positive bases": "all factors under roots, powers and logarithms are positive",
+    "late start": "nothing is special about the start, at which a function of the model has no derivative",
+    "some rest": "nothing is special about the steady state from which the model starts",
+    "roots": "nothing is special about roots of parameters",
+}
 
 
 def listed(words: Sequence[str]) -> str:
@@ -105,7 +113,7 @@ def identifiability_page(name: str, result: Identifiability) -> Any:
     from rich.table import Table
     from rich.text import Text
 
-    colours = {"globally": "green", "locally": "yellow", "not": "red"}
+    colours = {"globally": "green", "locally": "yellow", "not": "red", "unknown": "yellow"}
     table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
     for title in ("", "identifiable?"):
         table.add_column(title)
@@ -150,7 +158,12 @@ def trajectories_page(verdicts: Mapping[str, Mapping[str, str]]) -> Any:
 
 
 def _sections(result: Identifiability) -> Iterator[tuple[str, list[str]]]:
-    if result.combinations and (result.fibre_dimension or result.fibre_degree > 1):
+    if result.finer:
+        if result.functions:
+            yield COMBINATIONS, list(result.functions)
+        shown = ", ".join(map(to_text, result.combinations))
+        yield "What samplers use", [f"{shown}: finer than what data determine, which is right, but less efficient"]
+    elif result.combinations and (result.fibre_dimension or result.fibre_degree > 1):
         lines = [to_text(c) for c in result.combinations]
         if result.constants:
             lines.append(f"(known: {', '.join(f'{n} = {number_text(v)}' for n, v in result.constants.items())})")
@@ -158,8 +171,40 @@ def _sections(result: Identifiability) -> Iterator[tuple[str, list[str]]]:
         yield COMBINATIONS + locally + ("" if result.complete else " (there may be more)"), lines
     if result.freedoms:
         yield "What no data can show", freedom_sentences(result.freedoms)
+    if design := design_sentences(result):
+        yield "These experiments as they are", design
     if result.advice:
         yield "What would help", [advice_sentence(advice) for advice in result.advice]
+
+
+def assumption_sentence(result: Identifiability) -> str:
+    """What "identifiable" takes for granted; nothing for models to which nothing happens."""
+    assumed = [ASSUMPTIONS[code] for code in result.assumptions if code in ASSUMPTIONS]
+    if "numbers" in result.assumptions:
+        return (
+            "The model has no exact analysis, since it calls a function without derivatives; these verdicts are local, "
+            "and come from the rank of the sensitivities of these experiments, in numbers alone."
+        )
+    return f"Identifiable means: if {listed(assumed)}." if assumed else ""
+
+
+def design_sentences(result: Identifiability) -> list[str]:
+    """Whether the real inputs, doses and switches determine as much as the analysis says that rich ones can."""
+    sentences = [assumption] if (assumption := assumption_sentence(result)) else []
+    design = result.design
+    if design is None or "numbers" in result.assumptions:
+        return sentences
+    where = f"at {design.points} random points of the prior, dense times, to 1e-12"
+    if not design.is_clear:
+        return [*sentences, f"How much they determine could not be told clearly by their sensitivities ({where})."]
+    if design.enough:
+        return [*sentences, f"Their sensitivities have rank {design.rank} ({where}): nothing is lost."]
+    lost = listed([*design.unseen, *design.combinations])
+    return [
+        *sentences,
+        f"THEY DETERMINE LESS: their sensitivities have rank {design.rank}, not {design.expected} ({where}).",
+        *([f"They do not determine {lost}."] if lost else []),
+    ]
 
 
 def identifiability_text(result: Identifiability) -> str:
@@ -189,6 +234,8 @@ def headline(result: Identifiability) -> str:
     r, degree = result.fibre_dimension, result.fibre_degree
     if r == 0 and degree == 1:
         return "Everything is identifiable: no two parameter sets give the same output."
+    if "unknown" in result.parameters.values():
+        return "Of some parameters it is not known whether they are identifiable."
     if r == 0 and degree == 0:
         return "Every parameter is identifiable at least locally; the global question was not settled."
     if r == 0:
@@ -200,6 +247,8 @@ def headline(result: Identifiability) -> str:
 
 def sureness(result: Identifiability, timed: bool = True) -> str:
     """Say how an analysis was made and how sure it is; the time it took can be left out, as it varies."""
+    if "numbers" in result.assumptions:
+        return f"Found by {result.certificate['method']}. {result.certificate.get('reason', '')}."
     within = f" in {result.seconds:.2g} s" if timed else ""
     check = ", checked by moving along the fibre" if result.certificate.get("moved_along_fibre") else ""
     return (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from equifinal.identifiability.verdicts import GLOBALLY, LOCALLY, NOT
+from equifinal.identifiability.verdicts import GLOBALLY, LOCALLY, NOT, UNKNOWN
 from equifinal.results.meaning import COMBINATION, NOISE, QUANTITY, UNTOUCHED, Direction, Finding, Meaning
 from equifinal.words.identifiability import listed
 
@@ -52,6 +52,8 @@ def sentence(meaning: Meaning, finding: Finding) -> str:
         return told(finding)
     if finding.verdict == NOT:
         return _not_identifiable(meaning, finding)
+    if finding.verdict == UNKNOWN:
+        return f"{finding.name}: whether it is identifiable is not known. Posterior: {value_text(finding)}."
     if finding.verdict == LOCALLY:
         return _locally(meaning, finding)
     if finding.weak:
@@ -208,4 +210,4 @@ def verdict_word(finding: Finding) -> str:
         return "noise"
     if finding.verdict == LOCALLY:
         return f"one of {finding.alternatives} values" if finding.alternatives else "identifiable, at least locally"
-    return {GLOBALLY: "identifiable", NOT: "not identifiable"}[finding.verdict]
+    return {GLOBALLY: "identifiable", NOT: "not identifiable", UNKNOWN: "not known"}[finding.verdict]

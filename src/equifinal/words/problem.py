@@ -92,7 +92,9 @@ def _experiment_words(experiment: Experiment) -> list[str]:
 def _experiment_facts(experiment: Experiment) -> dict[str, Any]:
     return {
         "name": experiment.name,
-        "initial": {x: to_text(e, decimals=True) for x, e in experiment.model.initial.items()},
+        "initial": {
+            x: to_text(e, decimals=True) for x, e in experiment.model.initial.items() if experiment.model.before is None
+        },
         "constants": {name: number_text(value) for name, value in experiment.model.constants.items()},
         "happening": happening_lines(experiment.model),
         "observations": [

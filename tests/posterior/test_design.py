@@ -1,0 +1,99 @@
+"""What experiments as they are determine, beside what rich ones could."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from equifinal.identifiability.verdicts import Identifiability
+from equifinal.language.model import Model
+from equifinal.posterior.design import analysed
+from equifinal.posterior.study import Study
+from equifinal.problem.data import Experiment, InputSeries, Observations
+from equifinal.problem.noise import Noise
+from equifinal.problem.prior import Prior
+from equifinal.problem.problem import Problem
+from equifinal.words.identifiability import identifiability_text
+
+TIMES = np.linspace(0.2, 8, 20)
+
+
+def problem_of(*models: Model, inputs: dict[str, InputSeries] | None = None) -> Problem:
+    noise = Noise("normal", sd=1.0)
+    experiments = [
+        Experiment(m, tuple(Observations(y, TIMES, np.ones(TIMES.size), noise) for y in m.outputs), inputs or {})
+        for m in models
+    ]
+    priors = {name: Prior("uniform", lower=0.3, upper=2.0) for m in models for name in m.parameters}
+    return Problem(tuple(experiments), priors)
+
+
+INFUSED = Model.parse("x' = -(k + q)*x + u/V\nz' = q*x - l*z\nx(0) = 0\nz(0) = 1\ny = x + z", ["y"], inputs=["u"])
+
+
+def infused(*values: float) -> Identifiability:
+    series = InputSeries(np.arange(float(len(values))), np.array(values), "step")
+    return analysed(problem_of(INFUSED, inputs={"u": series}))
+
+
+def test_a_rich_input_is_enough() -> None:
+    result = infused(1.0, 3.0, 0.0, 2.0)
+    assert result.assumptions == ("rich inputs",)
+    assert result.design is not None
+    assert result.design.enough
+    assert result.design.is_clear
+    assert "nothing is lost" in identifiability_text(result)
+
+
+def test_an_input_that_is_zero_determines_less() -> None:
+    result = infused(0.0, 0.0)
+    assert result.design is not None
+    assert (result.design.rank, result.design.expected) == (1, 4)  # l is left
+    assert set(result.design.unseen) == {"k", "q", "V"}
+    text = identifiability_text(result)
+    assert "THEY DETERMINE LESS" in text
+    assert "They do not determine k, q and V" in text
+
+
+def test_nothing_is_asked_of_models_to_which_nothing_happens() -> None:
+    result = analysed(problem_of(Model.parse("x' = -k*x\nx(0) = 1", ["x"])))
+    assert (result.design, result.assumptions) == (None, ())
+
+
+def test_without_priors_the_analysis_stands_alone() -> None:
+    problem = problem_of(INFUSED, inputs={"u": InputSeries(np.array([0.0]), np.array([1.0]))})
+    assert analysed(Problem(problem.experiments)).design is None
+
+
+def test_functions_without_derivatives_are_judged_by_numbers() -> None:
+    model = Model.parse("x' = a*max(x - 1, 0) - k*b*x\nx(0) = 2\ny = x", ["y"])
+    result = analysed(problem_of(model))
+    assert result.parameters == {"a": "locally", "k": "not", "b": "not"}
+    assert (result.scope, result.finer, result.fibre_dimension) == ("local", True, 1)
+    assert "in numbers alone" in identifiability_text(result)
+    fibre, _ = Study(problem_of(model)).coarsest_fibre
+    assert fibre.dimension == 0  # every parameter for itself
+
+
+def test_functions_and_time_are_solved_for() -> None:
+    model = Model.parse("x' = -exp(lk)*x*(1 + a*sin(3*t))\nx(0) = 1\ny = exp(ls)*exp(lv)*x", ["y"])
+    result = analysed(problem_of(model))
+    assert result.design is not None
+    assert result.design.enough
+    assert result.design.rank == 3
+    fibre, note = Study(problem_of(model)).coarsest_fibre  # its guard compares outputs along fibres
+    assert (fibre.dimension, note) == (1, "")
+
+
+def test_a_stored_analysis_is_read_back() -> None:
+    for result in (infused(0.0), analysed(problem_of(Model.parse("x' = -k*x^n/(K^n + x^n)\nx(0) = 2", ["x"])))):
+        assert Identifiability.from_json(result.to_json()) == result
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(5))
+def test_the_rank_does_not_depend_on_the_seed(seed: int) -> None:
+    problem = problem_of(INFUSED, inputs={"u": InputSeries(np.array([0.0, 1.0]), np.array([1.0, 0.0]), "step")})
+    design = analysed(problem, seed=seed).design
+    assert design is not None
+    assert design.enough
