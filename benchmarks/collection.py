@@ -1,4 +1,4 @@
-"""Published PEtab problems, one line each: what is read, the log likelihood here and of their own simulations, verdicts.
+"""Published PEtab problems, one line each: what is read, log likelihoods here and of their own simulations, verdicts.
 
     uv run benchmarks/collection.py FOLDER [--analyse SECONDS] [--fit SECONDS] [--only NAME ...]
 
@@ -15,6 +15,7 @@ import math
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 COLUMNS = (
@@ -53,7 +54,9 @@ def main() -> None:
         command += ["--analyse", str(given.analyse), "--fit", str(given.fit)]
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=given.limit, check=False)
-            found = json.loads(done.stdout.splitlines()[-1]) if done.stdout.strip() else {"analysis": done.stderr[-200:]}
+            found = (
+                json.loads(done.stdout.splitlines()[-1]) if done.stdout.strip() else {"analysis": done.stderr[-200:]}
+            )
         except subprocess.TimeoutExpired:
             found = {"analysis": f"out of time ({given.limit:g} s)"}
         row = {"problem": folder.name, **found}
@@ -96,7 +99,8 @@ def _of_simulations(path: Path, problem: object) -> str:
     tables = sorted(path.parent.glob("simulatedData*.tsv"))
     if len(tables) != 1:
         return ""
-    rows = list(csv.DictReader(tables[0].read_text().splitlines(), delimiter="\t"))
+    listed = list(csv.DictReader(tables[0].read_text().splitlines(), delimiter="\t"))
+    rows = {_key(row): row for row in listed}
     posterior = Posterior(problem)  # type: ignore[arg-type]
     theta = np.array([[problem.nominal[name] for name in posterior.parameters]])  # type: ignore[attr-defined]
     outputs = [values.copy() for values in posterior.outputs(theta).values]
@@ -104,13 +108,23 @@ def _of_simulations(path: Path, problem: object) -> str:
         for seen in one.seen:
             column = likelihood.experiment.solved.outputs.index(seen.output)
             for row in seen.rows:
-                if row.row.line - 2 >= len(rows):
+                simulated = rows.get(_key(row.row.cells))
+                if simulated is None and row.row.line - 2 < len(listed):
+                    same = listed[row.row.line - 2]
+                    simulated = same if _key(same)[:4] == _key(row.row.cells)[:4] else None
+                if simulated is None:
                     return "other rows"
                 at = int(np.flatnonzero(likelihood.times == row.time)[0])
-                values[0, at, column] = float(rows[row.row.line - 2]["simulation"])
+                values[0, at, column] = float(simulated["simulation"])
     parts = zip(posterior.likelihoods, outputs, strict=True)
     total = sum(float(one.log_likelihood(values, theta, np.empty((0, 0)))[0]) for one, values in parts)
     return f"{total:.4f}" if math.isfinite(total) else "not finite"
+
+
+def _key(cells: Mapping[str, str]) -> tuple[object, ...]:
+    """What a row of data or of simulations is about; the two tables may be in another order."""
+    columns = ("observableId", "preequilibrationConditionId", "simulationConditionId", "observableParameters")
+    return (float(cells["time"]), *((cells.get(column) or "").strip() for column in columns))
 
 
 def _analysed(problem: object, seconds: float) -> str:
@@ -124,11 +138,15 @@ def _analysed(problem: object, seconds: float) -> str:
 
 
 def _fitted(problem: object, seconds: float) -> str:
-    from equifinal.results.diagnostics import diagnose
+    from equifinal.results.diagnostics import concerns, summarise
     from equifinal.studies.sample import sample
 
     data = sample(problem, max_time=seconds, progress=False)  # type: ignore[arg-type]
-    return f"{data.attrs['sampler']}, {diagnose(data)}"[:80]
+    rows = summarise(data)
+    least = min(min(row["ess_bulk"], row["ess_tail"]) for row in rows.values())  # type: ignore[type-var]
+    found = concerns(data, rows)
+    sound = "sound" if not found else f"{len(found)} concern{'s' if len(found) > 1 else ''}"
+    return f"{data.attrs['sampler']}, {least:.0f} effective draws, {sound}"
 
 
 if __name__ == "__main__":
