@@ -7,6 +7,7 @@ for Laplace noise.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -16,10 +17,11 @@ from equifinal.errors import DataError
 from equifinal.posterior.observed import log_densities_and_peaks
 from equifinal.posterior.posterior import Posterior
 from equifinal.problem.noise import Noise
-from equifinal.problem.problem import Problem
+from equifinal.problem.problem import Problem, SolverSettings
 
 Array = NDArray[np.float64]
 
+FINE = SolverSettings(rtol=1e-9, atol=1e-13, max_steps=200_000)  # other tools are compared with, not sampled
 NORMAL = ("normal", "lognormal", "log2-normal", "log10-normal")
 LAPLACE = ("laplace", "log-laplace", "log10-laplace")
 
@@ -36,8 +38,14 @@ def at_nominal(problem: Problem) -> AtNominal | None:
     """Evaluate a problem at its nominal values; None if some are missing, or it cannot be fitted anyway."""
     if any(name not in problem.nominal for name in problem.parameters) or not problem.parameters:
         return None
+    finer = SolverSettings(
+        rtol=min(problem.solver.rtol, FINE.rtol),
+        atol=min(problem.solver.atol, FINE.atol),
+        max_steps=max(problem.solver.max_steps, FINE.max_steps),
+        method=problem.solver.method,
+    )
     try:
-        posterior = Posterior(problem)
+        posterior = Posterior(replace(problem, solver=finer))
     except DataError:
         return None
     theta = np.array([[problem.nominal[name] for name in posterior.parameters]], dtype=float)

@@ -103,8 +103,8 @@ class Observations:
         y, sides = _readings(values, f"values of '{output}'", censored)
         if t.shape != y.shape:
             raise DataError(f"output '{output}' has {t.size} times but {y.size} values")
-        if not np.isfinite(t).all():
-            raise DataError(f"output '{output}': every time must be a finite number")
+        if np.isnan(t).any() or (t == -np.inf).any():  # infinity is the steady state that is reached in the end
+            raise DataError(f"output '{output}': every time must be a number, or infinity for the steady state")
         if increment and (t < 0).any():
             raise DataError(f"output '{output}' is an increment, which counts from time 0; found time {t.min():g}")
         if np.isinf(y).any():

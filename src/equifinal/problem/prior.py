@@ -23,7 +23,16 @@ from numpy.typing import NDArray
 from equifinal.errors import DataError, did_you_mean
 from equifinal.machine.compiled import compiled
 from equifinal.problem.families import Untruncated, family_name
-from equifinal.problem.prior_families import FAMILIES, KERNELS, LAPLACE, NORMAL, STUDENT, UNIFORM, log_kernel
+from equifinal.problem.prior_families import (
+    FAMILIES,
+    KERNELS,
+    LAPLACE,
+    LOGUNIFORM,
+    NORMAL,
+    STUDENT,
+    UNIFORM,
+    log_kernel,
+)
 
 Array = NDArray[np.float64]
 
@@ -231,7 +240,7 @@ def log_prior(theta: Array, table: Array) -> Array:
             x, lower, upper = theta[i, j], table[j, 5], table[j, 6]
             kernel = int(table[j, 0])
             # a density may be infinite on its border, which has no mass
-            regular = kernel in (UNIFORM, NORMAL, STUDENT, LAPLACE)
+            regular = kernel in (UNIFORM, LOGUNIFORM, NORMAL, STUDENT, LAPLACE)
             on_border = not regular and x in (lower, upper)
             if not (lower <= x <= upper) or on_border or not math.isfinite(x):
                 total[i] = -np.inf

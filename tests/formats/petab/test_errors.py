@@ -34,7 +34,7 @@ PARAMETERS = FILES_1["parameters.tsv"]
         ("problem.yaml", "just words", ["problem.yaml", "format_version"]),
         ("problem.yaml", "a: [1, 2", ["problem.yaml", "line", "YAML"]),
         ("problem.yaml", "a: &x [1]\nb: [*x, *x]\n", ["problem.yaml", "aliases"]),
-        ("problem.yaml", "[" * 3000, ["problem.yaml", "YAML"]),
+        ("problem.yaml", "[" * 900, ["problem.yaml", "YAML"]),
         ("problem.yaml", YAML_1.replace("model.xml", "absent.xml"), ["problem.yaml", "absent.xml", "does not exist"]),
         ("problem.yaml", YAML_1.replace("model.xml", "../model.xml"), ["problem.yaml", "outside"]),
         ("problem.yaml", YAML_1.replace("model.xml", "/etc/passwd"), ["problem.yaml", "outside"]),

@@ -1,7 +1,7 @@
 """The PEtab test suite, where it is installed: log likelihood, chi squared, simulations and priors of every case.
 
-``uv pip install --no-deps petabtests`` brings the cases, of which nothing is imported; or ``EQUIFINAL_PETAB_SUITE`` names
-their folder. Early releases have drafts of version 2, which are passed over.
+``uv pip install --no-deps petabtests`` brings the cases, of which nothing is imported; or ``EQUIFINAL_PETAB_SUITE``
+names their folder. Early releases have drafts of version 2, which are passed over.
 """
 
 from __future__ import annotations

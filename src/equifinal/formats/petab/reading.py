@@ -100,7 +100,7 @@ class Read:
         major = text.partition(".")[0]
         if major not in ("1", "2"):
             raise DataError(f"{self.path.name}: format_version must be 1 or 2, not '{text}'")
-        return int(major)
+        return 1 if "problems" in self.document else int(major)  # a draft of version 2 had the tables of version 1
 
     # --- files ---
 
@@ -128,11 +128,7 @@ class Read:
             self._part_1(problem)
 
     def _part_1(self, problem: Mapping[str, Any]) -> None:
-        models = self._required(problem, "sbml_files")
-        models = [models] if isinstance(models, str) else models
-        if len(models) != 1:
-            raise DataError(f"{self.path.name}: a problem of version 1 needs exactly one SBML file, not {len(models)}")
-        part = self._part(models[0], "sbml_files", {})
+        part = self._part(self._model_1(problem), "sbml_files", {})
         observed = self._tables(self._required(problem, "observable_files"), "observable_files", OBSERVABLES)
         observables = read_observables(observed, part.renamed, part.taken, version=1)
         conditions = read_conditions_1(
@@ -147,6 +143,19 @@ class Read:
         )
         measurements = read_measurements(measured, observables, _key_1, part.value)
         self._assemble(part, measurements, lambda key, row: course_1(key, conditions, row))
+
+    def _model_1(self, problem: Mapping[str, Any]) -> Any:
+        """The name of the one SBML file of a problem."""
+        listed = problem.get("model_files")
+        tables = listed.values() if isinstance(listed, dict) else []
+        if tables and all(isinstance(m, dict) and m.get("language") == "sbml" for m in tables):
+            models = [model.get("location") for model in tables]
+        else:
+            models = self._required(problem, "sbml_files")
+            models = [models] if isinstance(models, str) else models
+        if len(models) != 1:
+            raise DataError(f"{self.path.name}: a problem of version 1 needs exactly one SBML file, not {len(models)}")
+        return models[0]
 
     def _part(self, model: Any, what: str, aliases: Mapping[str, str]) -> Part:
         part = Part(read_network(file_in(self.folder, model, what, self.path.name)), self.parameters, aliases)

@@ -17,6 +17,8 @@ from equifinal.formats.petab.formulas import parse_formula
 from equifinal.language.expression import Expression
 
 MAX_YAML = 1_000_000
+MAX_LENGTH = 100_000  # of a problem file, which only names others
+MAX_BRACKETS = 1_000  # PyYAML takes time with their square
 MAX_TABLE = 200_000_000
 MISSING = ("", "nan", "na", "n/a", "null", "none")
 
@@ -28,6 +30,11 @@ def read_yaml(path: Path) -> dict[str, Any]:
     except ImportError:
         raise DataError("PEtab needs the packages pyyaml and python-libsbml: pip install 'equifinal[petab]'") from None
     text = read_text(path, MAX_YAML)
+    if len(text) > MAX_LENGTH or text.count("[") + text.count("{") > MAX_BRACKETS:
+        raise DataError(
+            f"{path.name}: a PEtab problem file only names other files; at most {MAX_LENGTH} characters and "
+            f"{MAX_BRACKETS} brackets are read"
+        )
     try:
         if any(isinstance(token, yaml.AliasToken) for token in yaml.scan(text)):
             raise DataError(f"{path.name}: aliases (*name) are not read; write out what they stand for")
