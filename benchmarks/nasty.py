@@ -166,17 +166,6 @@ def few_data() -> Problem:
     return _given("few data", text, time=[1.0, 4.0], x=[1.3, 0.8])
 
 
-def scaled_cauchy() -> Problem:
-    """A decay seen through an unknown scale, both with half-Cauchy priors: a fibre with two long ends."""
-    text = _text(
-        "x' = -k*x\nx(0) = x0\ny = s*x",
-        "y",
-        {"k": HALFCAUCHY, "x0": HALFCAUCHY, "s": HALFCAUCHY},
-        'y = { family = "normal", sd = 0.2 }',
-    )
-    return simulated("scaled", text, {"k": 0.4, "x0": 2.0, "s": 1.5}, [0.5, 1, 2, 4], 13)
-
-
 def at_bounds() -> Problem:
     """Decay that hardly happens: the rate presses on zero, the start on its upper bound."""
     text = _text(
@@ -340,7 +329,7 @@ NASTY: dict[str, Callable[[], Problem]] = {
     make.__name__: make
     for make in (
         *(aliased, aliased_exactly, damped_alias, widths, narrow, switch, one_compartment, saturation, cauchy_growth),
-        *(few_data, scaled_cauchy, at_bounds, at_corner, zero_counts, zero_counts_scattered, small_epidemic, funnel),
+        *(few_data, at_bounds, at_corner, zero_counts, zero_counts_scattered, small_epidemic, funnel),
         *(two_parts, elbow, banana, two_decays, outliers, relaxation, influenza, oral),
     )
 }
