@@ -166,13 +166,6 @@ def few_data() -> Problem:
     return _given("few data", text, time=[1.0, 4.0], x=[1.3, 0.8])
 
 
-def few_data_hiv() -> Problem:
-    """Three data for the six parameters of the HIV example."""
-    problem = example_path("hiv").read_text(encoding="utf-8")
-    head = problem[: problem.index("[data]")]
-    return _given("few data hiv", head, time=[2.0, 8.0, 25.0], V=[260.0, 9000.0, 2500.0])
-
-
 def at_bounds() -> Problem:
     """Decay that hardly happens: the rate presses on zero, the start on its upper bound."""
     text = _text(
@@ -336,7 +329,7 @@ NASTY: dict[str, Callable[[], Problem]] = {
     make.__name__: make
     for make in (
         *(aliased, aliased_exactly, damped_alias, widths, narrow, switch, one_compartment, saturation, cauchy_growth),
-        *(few_data, few_data_hiv, at_bounds, at_corner, zero_counts, zero_counts_scattered, small_epidemic, funnel),
+        *(few_data, at_bounds, at_corner, zero_counts, zero_counts_scattered, small_epidemic, funnel),
         *(two_parts, elbow, banana, two_decays, outliers, relaxation, influenza, oral),
     )
 }

@@ -6,6 +6,8 @@ Efficiency is the least bulk ESS over parameters and identifiable combinations, 
 before it, the search for modes and proposals included, stand under "before". k-hat is that of the proposal, "-" where
 another sampler was chosen. The last column is the largest |z| over the quantiles 0.05, 0.5 and 0.95 of all parameters;
 with an ESS of less than some hundreds it says little.
+
+Small targets with nasty posteriors, and many seeds of them, are in `nasty.py` and `campaign.py`.
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ def defended(mixture: Mixture, prior: Mixture) -> Mixture:
     """A little wider, with a wide component, and with the prior, so that no part of the posterior is out of reach.
 
     What a mixture was fitted to cannot tell what it misses. Draws of the prior do: a shelf of the posterior with a
-    hundredth of its mass, but a tenth of the prior's, has hundreds of them in a run.
+    hundredth of its mass, but a tenth of the prior's, has dozens of them in a run.
     """
     centre = mixture.share @ mixture.centre
     apart = mixture.centre - centre
