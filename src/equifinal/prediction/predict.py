@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from equifinal import ode
 from equifinal.errors import DataError, SolverError
-from equifinal.language.expression import Name, Sum, evaluate
+from equifinal.language.expression import Name, Sum, evaluate, names
 from equifinal.language.functions import call_on_arrays
 from equifinal.language.lowering import without_conditions
 from equifinal.language.model import Event, Model
@@ -35,6 +35,7 @@ Array = NDArray[np.float64]
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 DRAWS, CURVE = 1000, 121  # draws of a band, and times of a curve, unless told otherwise
 BEYOND = 1.25  # how much further than the data a prediction goes by itself
+MOST_EVENTS = 50  # around which a curve has more times
 MAX_CELLS, CHECKED_CELLS = 200_000_000, 5_000_000  # numbers held at once
 
 
@@ -336,7 +337,21 @@ def prediction_times(experiment: Experiment, times: Sequence[float] | Array | No
     if isinstance(until, bool) or not np.isfinite(until) or until <= 0:
         raise DataError(f"the last prediction time (`until`) must be a positive number, not {until!r}")
     first = min(0.0, *experiment.times()[:1]) if experiment.size else 0.0  # before an onset times may be negative
-    return np.linspace(first, until, CURVE)
+    return _around_events(np.linspace(first, until, CURVE), experiment.model)
+
+
+def _around_events(grid: Array, model: Model) -> Array:
+    """The grid with times just before, after, and soon after events at known times, so that a curve shows its peaks."""
+    lowered = without_conditions(model)
+    constants = {name: float(value) for name, value in model.constants.items()}
+    known = [event.time for event in lowered.jumps if set(names(event.time)) <= set(constants)]
+    times = np.unique([float(evaluate(time, constants, float, call_on_arrays)) for time in known])
+    times = times[(times >= grid[0]) & (times < grid[-1])]
+    if not 0 < times.size <= MOST_EVENTS:
+        return grid
+    step = grid[1] - grid[0]
+    around = times[:, None] + step * np.array([0.0, 1e-6, 0.1, 0.2, 0.4, 0.7])
+    return np.unique(np.concatenate([grid, around[around <= grid[-1]]]))
 
 
 def _refuse_too_many(lanes: int, times: int, experiment: Experiment) -> None:
