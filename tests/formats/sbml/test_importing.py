@@ -114,6 +114,13 @@ def test_an_event_at_a_time(tmp_path: Path) -> None:
     assert set(model.levels) == {"k"}
 
 
+def test_a_trigger_that_holds_for_a_while_between_times_that_are_constants(tmp_path: Path) -> None:
+    happens = event("pulse", "(and (>= time on) (< time off))", {"A": "0"})
+    times = parameter("k") + parameter("on", 3) + parameter("off", 5)
+    model = model_of(tmp_path, **{**DECAY, "parameters": times, "events": happens})
+    assert [text(jump.time) for jump in model.events] == ["3"]
+
+
 def test_events_at_one_time_use_values_from_before_all_of_them(tmp_path: Path) -> None:
     happens = event("one", "(>= time 2)", {"A": "1"}) + event("two", "(>= time 2)", {"B": "A"})
     both = species("A") + species("B")

@@ -25,6 +25,7 @@ from equifinal.language.expression import (
     calls,
     evaluate,
     reciprocal,
+    substitute,
 )
 from equifinal.language.functions import CONDITIONS
 from equifinal.language.model import Event
@@ -137,7 +138,9 @@ def _moments(
             return [Moment(Number(start or Fraction(0)), True)] if happening.at_once else []
         assert trigger == negated(borders[0])
         return [Moment(time, borders[0].function == "before")]
-    return _scanned(trigger, [t for t in times if t is not None], start or Fraction(0), happening.at_once)
+    numbers: dict[str, Expression] = {name: Number(value) for name, value in settling.numbers.items()}
+    known = substitute(trigger, numbers)
+    return _scanned(known, [t for t in times if t is not None], start or Fraction(0), happening.at_once)
 
 
 def _scanned(trigger: Expression, times: Sequence[Fraction], start: Fraction, at_once: bool) -> list[Moment]:

@@ -12,7 +12,7 @@ from equifinal.errors import ModelError
 from equifinal.formats.sbml.functions import ZERO, number
 from equifinal.formats.sbml.mathml import RATE, MathReader
 from equifinal.formats.sbml.names import fresh, renamed
-from equifinal.formats.sbml.network import Happening, Network, Species
+from equifinal.formats.sbml.network import Happening, Network, Species, missing_name
 from equifinal.formats.sbml.reading import open_sbml
 from equifinal.language.expression import (
     Expression,
@@ -114,9 +114,11 @@ class _Importer:
     def network(self) -> Network:
         self.varying = {c.getId() for c in _each(self.model.getListOfCompartments()) if self._changes(c.getId())}
         for compartment in _each(self.model.getListOfCompartments()):
-            self._constant_or_ruled(compartment, _set(compartment.isSetSize(), compartment.getSize()), "compartment")
+            self._constant_or_ruled(
+                compartment, compartment.getSize() if compartment.isSetSize() else None, "compartment"
+            )
         for parameter in _each(self.model.getListOfParameters()):
-            self._constant_or_ruled(parameter, _set(parameter.isSetValue(), parameter.getValue()), "parameter")
+            self._constant_or_ruled(parameter, parameter.getValue() if parameter.isSetValue() else None, "parameter")
         changes = self._reactions()
         every_species = list(_each(self.model.getListOfSpecies()))
         for species in every_species:
@@ -158,7 +160,8 @@ class _Importer:
             return
         if what == "parameter" and identifier not in self.rate_rules and identifier not in self.first:
             self.parameters.append(name)
-        start = self._start(identifier, name, None if value is None else number_of(value, where))
+        known = value is not None and not math.isnan(value)
+        start = self._start(identifier, name, number_of(value, where) if known and value is not None else None)
         if identifier in self.rate_rules:
             self.rates[name] = self.math.read(self.rate_rules[identifier].getMath(), f"the rule for {where}")
             self.starts[name] = Name(missing_name(name)) if start is None else start
@@ -389,15 +392,6 @@ def number_of(value: float, where: str) -> Number:
     if not math.isfinite(value):
         raise ModelError(f"{where} has the value {value}, which is not a finite number")
     return number(value)
-
-
-def missing_name(state: str) -> str:
-    """Stands for a start that the file does not give."""
-    return f"start of {state}"
-
-
-def _set(is_set: bool, value: float) -> float | None:
-    return value if is_set and not math.isnan(value) else None
 
 
 def _times(first: Expression, second: Expression) -> Expression:

@@ -13,8 +13,7 @@ from typing import NamedTuple
 from equifinal.errors import ModelError, did_you_mean
 from equifinal.formats.sbml.functions import ZERO
 from equifinal.formats.sbml.happenings import events_of
-from equifinal.formats.sbml.importing import missing_name
-from equifinal.formats.sbml.network import Network
+from equifinal.formats.sbml.network import Network, missing_name
 from equifinal.formats.sbml.settling import LOGIC, Settling
 from equifinal.language.checks import checked, free_names, in_order
 from equifinal.language.expression import (

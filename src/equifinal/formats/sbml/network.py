@@ -89,5 +89,7 @@ class Network:
     names: Mapping[str, str] = field(default_factory=dict)
     labels: Mapping[str, str] = field(default_factory=dict)
 
-    def place(self, where: str) -> str:
-        return f"{self.file}, {where}"
+
+def missing_name(state: str) -> str:
+    """Stands for a start that the file does not give."""
+    return f"start of {state}"
