@@ -9,7 +9,7 @@ from equifinal.errors import SolverError
 from equifinal.language.model import Event, Model
 from equifinal.language.parser import parse_expression as read
 from equifinal.ode import Inputs, Status, compile_system, simulate
-from tests.ode.test_time import differences
+from tests.support.happening import assert_sensitivities, event, lane
 from tests.support.restarts import solve_with_restarts
 
 METHODS = ["auto", "explicit", "stiff"]
@@ -30,17 +30,9 @@ ORAL_AT = {"ka": 1.2, "k": 0.15, "V": 10.0, "lag": 0.7, "F": 0.8}
 GROWTH = Model.parse("x' = r*x\nx(0) = x0", ["x"], parameters=["r", "x0", "a"])
 
 
-def event(time: str, first: bool = False, **sets: str) -> Event:
-    return Event(read(time), {name: read(value) for name, value in sets.items()}, first)
-
-
 def happening(model: Model, *events: Event, **more):
     model = model.vary(events=events, **more)
     return compile_system(model, model.parameters)
-
-
-def lane(system, values) -> list[float]:
-    return [values[name] if name in values else float(system.model.constants[name]) for name in system.arguments]
 
 
 def bateman(values, doses, times):
@@ -50,18 +42,6 @@ def bateman(values, doses, times):
     amounts = F * np.array([amount for _, amount in doses])
     curve = ka / (ka - k) * (np.exp(-k * np.maximum(since, 0)) - np.exp(-ka * np.maximum(since, 0)))
     return (np.where(since > 0, curve, 0) * amounts).sum(axis=1) / V
-
-
-def assert_sensitivities(system, p, times, bound=1e-5, **options):
-    """Agree with finite differences, in units of the largest of each."""
-    found = simulate(system, [p], times, sensitivities=True, rtol=1e-9, atol=1e-12, max_steps=10**6, **options)
-    assert found.status[0] == Status.ok
-    expected = differences(system, p, times, **{name: options[name] for name in options if name != "method"})
-    error = np.abs(found.sensitivities[0] - expected).max((0, 1))
-    assert (error <= bound * np.maximum(np.abs(expected).max((0, 1)), 1e-12)).all()
-    plain = simulate(system, [p], times, rtol=1e-9, atol=1e-12, max_steps=10**6, **options)
-    np.testing.assert_array_equal(plain.outputs, found.outputs)
-    np.testing.assert_array_equal(plain.states, found.states)
 
 
 # --- closed forms -----------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from equifinal.errors import SolverError
 from equifinal.language.model import Event, Model
 from equifinal.language.parser import parse_expression as read
 from equifinal.ode import Inputs, Status, compile_system, simulate
-from tests.ode.test_events import assert_sensitivities, event, lane
+from tests.support.happening import assert_sensitivities, event, lane
 
 FOREVER = [np.inf]
 

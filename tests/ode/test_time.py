@@ -8,6 +8,7 @@ from scipy.integrate import solve_ivp
 
 from equifinal.language.model import Model
 from equifinal.ode import Inputs, Status, compile_system, simulate
+from tests.support.happening import differences
 
 METHODS = ["auto", "explicit", "stiff"]
 
@@ -15,21 +16,6 @@ METHODS = ["auto", "explicit", "stiff"]
 def compiled(equations: str, outputs=("x",), **declared):
     model = Model.parse(equations, outputs, **declared)
     return compile_system(model, model.parameters)
-
-
-def differences(system, p, times, **options):
-    """Outputs by parameters, by central differences of accurate solutions: (T, outputs, parameters)."""
-    p = np.array(p, float)
-    steps = 1e-5 * np.maximum(np.abs(p), 1e-3)
-    accurate = {"rtol": 1e-11, "atol": 1e-14, "max_steps": 200_000, "method": "stiff", **options}
-    columns = []
-    for j in range(system.n_sensitivities):
-        ends = np.array([p, p])
-        ends[0, j] += steps[j]
-        ends[1, j] -= steps[j]
-        up, down = simulate(system, ends, times, **accurate).outputs
-        columns.append((up - down) / (2 * steps[j]))
-    return np.stack(columns, axis=-1)
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -107,19 +107,25 @@ def sort_events(d, work):
             sink(d, work, 0, last)
 
 
+@inlined
+def begin_timeline(d, work):
+    """The timeline of a lane to which nothing happens: it starts at time 0, and after the last event there is none."""
+    count = d[N_EVENTS]
+    work.clock[START], work.clock[ALLOWED] = 0.0, 0.0
+    work.taus[count], work.order[count] = math.inf, float(count)
+
+
 @compiled
 def set_timeline(lane, work):
     """When the lane starts and what happens when; says whether all of that is known."""
     never_inline()
     d, u, taus = lane.system, work.u, work.taus
     count, known = d[N_EVENTS], True
-    work.clock[START], work.clock[ALLOWED] = 0.0, 0.0
     for e in range(count):
         event = event_at(d, e)
         call(integers_at(event[0])[WHEN], u, lane.p, u, doubles_at(event[1]), u, shift(taus, e))
         work.order[e] = float(e)
         known = known and taus[e] == taus[e]
-    taus[count], work.order[count] = math.inf, float(count)
     if d[ONSET] != 0:
         work.clock[START] = taus[0]
         known = known and math.isfinite(taus[0])
@@ -244,7 +250,7 @@ def happen(lane, work, rows, segment, row, place, t, stiff):
 
 @compiled
 def rows_before(lane, work, rows, stiff):
-    """Write the rows before the start, which are those of the initial state; returns the next row."""
+    """Write the rows before an onset, which are those of the initial state; returns the next row."""
     never_inline()
     row, here, width = np.int64(0), 0, 1 + 2 * lane.system[N_INPUTS]
     start = work.clock[START]

@@ -102,12 +102,13 @@ def error_norm(lane, work, error, controlled):
     Where sensitivities are controlled too, theirs if it is larger.
     """
     always_inline()
-    norm, begin, end = 0.0, 0, lane.system[N_OWN]
+    n = lane.system[N_STATES]
+    norm, begin, end, count = 0.0, 0, n, lane.system[N_OWN]  # levels have no errors
     while begin < controlled:
         total = 0.0
         for i in range(begin, end):
             ratio = error[i] / (work.floors[i] + lane.rtol * max(abs(work.z[i]), abs(work.z_new[i])))
             total += ratio * ratio
-        norm = max(norm, total / (end - begin)) if total == total else math.inf
-        begin, end = max(end, lane.system[N_STATES]), controlled  # levels have no errors
+        norm = max(norm, total / count) if total == total else math.inf
+        begin, end, count = end, controlled, controlled - n
     return math.sqrt(norm) if math.isfinite(norm) and all_finite(work.z_new, controlled) else math.inf

@@ -12,7 +12,7 @@ import numpy as np
 from numba import types
 
 from equifinal.machine.pointers import Doubles, Integers, always_inline, integers_at, shift, take_next
-from equifinal.ode.events import ALLOWED, START, due_at, happen, last_time, rows_before, set_timeline
+from equifinal.ode.events import ALLOWED, START, begin_timeline, due_at, happen, last_time, rows_before, set_timeline
 from equifinal.ode.explicit import at_stability_edge, explicit_attempt
 from equifinal.ode.field import all_finite, field
 from equifinal.ode.floors import (
@@ -24,7 +24,7 @@ from equifinal.ode.floors import (
     lift_over_rounding,
     note_slips,
 )
-from equifinal.ode.layout import N_COLUMNS, N_INPUTS, N_OWN, N_SENSITIVITIES, N_STATES
+from equifinal.ode.layout import N_COLUMNS, N_EVENTS, N_INPUTS, N_OWN, N_SENSITIVITIES, N_STATES, ONSET
 from equifinal.ode.output import blank_rows, set_start, write_rows
 from equifinal.ode.stiff import interpolation_doubt, prepare, stiff_attempt
 from equifinal.ode.structs import Rows, compiled, divided, inlined, lane_of, read_batch, rows_of
@@ -128,7 +128,8 @@ def integrate(lane, work, rows, controlled):
     segment, here, place = inputs, 0, np.int64(0)  # not a literal, for which functions would be compiled once more
     if not begin(lane, work, rows, controlled):
         return NOT_FINITE
-    final, due, row = last_time(lane, work), due_at(work, place), rows_before(lane, work, rows, stiff)
+    final, due = last_time(lane, work), due_at(work, place)
+    row = rows_before(lane, work, rows, stiff) if lane.system[ONSET] != 0 else np.int64(0)
     while True:
         while here + 1 < lane.n_segments and inputs[(here + 1) * width] <= t:
             here += 1
@@ -253,7 +254,9 @@ def solve_lanes(table, room):
         lane.steps[0] = 0
         for i in range(n * (1 + d[N_COLUMNS])):
             work.sizes[i] = 0.0 if i < n else math.inf
-        target, controlled, following, known = rows, n, n, set_timeline(lane, work)
+        target, controlled, following = rows, n, n
+        begin_timeline(d, work)
+        known = d[N_EVENTS] == 0 or set_timeline(lane, work)
         if not known:
             blank_rows(lane, rows, np.int64(0))
         while following > 0:
