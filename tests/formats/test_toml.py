@@ -164,7 +164,7 @@ ERRORS = [
     (MODEL + REST + DATA.replace("3]", "3, 4]"), "4 times but 3 values"),
     (MODEL + REST + DATA.replace("0.1]", "'q']"), "entry 3: expected a number"),
     (MODEL + REST + DATA.replace("[1,", "[-1,"), "starts at time 0"),
-    (MODEL + REST + DATA.replace("[1,", "[nan,"), "finite"),
+    (MODEL + REST + DATA.replace("[1,", "[nan,"), "every time must be a number"),
     (MODEL + REST + DATA.replace("0.5", "inf"), "infinite"),
     (MODEL + REST + DATA.replace("y =", "z ="), "unknown key 'z'"),
     (MODEL + REST + "[data]\nfile = 'nowhere.csv'\n", "cannot read"),

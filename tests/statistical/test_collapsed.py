@@ -83,6 +83,7 @@ def p_values(
         steps=EVERY_LENGTH,
         lanes=lanes,
         number=tool.number,
+        way=0,
         unfolded=target.coordinates.replaced,
         held=np.isin(fibre.names, target.integral.parameters),
         noise_start=target.integral.start,

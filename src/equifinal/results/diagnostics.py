@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from equifinal.samplers.proposals.quality import NOTICED, longest_stay
+from equifinal.samplers.proposals.quality import longest_stay, misses_tails
 
 if TYPE_CHECKING:
     from arviz import InferenceData
@@ -212,7 +212,7 @@ def _on_estimates(data: InferenceData) -> Iterator[Concern]:
     settings = json.loads(data.attrs.get("settings", "{}"))
     # steps find the tails that fresh draws miss; and a few draws tell nothing of tails
     fresh = data.posterior.sizes["chain"] * data.posterior.sizes["draw"] * settings.get("thin", 1)
-    heavy = measured.get("k_hat", 0.0) >= K_LIMIT and measured.get("largest_weight", 1.0) >= NOTICED
+    heavy = misses_tails(measured.get("k_hat", 0.0), measured.get("largest_weight", 1.0))
     if measured.get("lanes") == 1 and fresh >= FRESH_DRAWS and heavy:
         yield Concern("missed tails", numbers={"k_hat": measured["k_hat"], "limit": K_LIMIT}, serious=True)
     if "log_estimate_variance" not in measured:

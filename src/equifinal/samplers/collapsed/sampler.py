@@ -37,7 +37,7 @@ from equifinal.samplers.collapsed.tools import Tools
 from equifinal.samplers.marginal.target import Estimates, Target
 from equifinal.samplers.points.law import Moments
 from equifinal.samplers.proposals.pareto import k_hat_of_largest
-from equifinal.samplers.proposals.quality import LOOSE_K_LIMIT, NOTICED, longest_stay
+from equifinal.samplers.proposals.quality import longest_stay, misses_tails
 from equifinal.samplers.protocol import Block, Kept, Start, Task, concatenated
 from equifinal.samplers.pseudo_marginal import sampler as pseudo_marginal
 
@@ -163,15 +163,15 @@ def run_block(
 def review(task: Task, plan: Plan, state: State, seed: int, report: Callable[[str], None]) -> Plan | None:
     """Judge the proposal by all its draws so far, which show tails that it misses and the first few did not.
 
-    A tail of weights matters if one of them is a noticeable part of the posterior. A chain that stands still for long
-    tells the same: it has found a place where the proposal hardly ever goes. The remedy is steps of all lengths, if
-    populations have found the proposal, else populations.
+    A tail of weights matters if what lies beyond the largest is a noticeable part of the posterior. A chain that stands
+    still for long tells the same: it has found a place where the proposal hardly ever goes. The remedy is steps of all
+    lengths, if populations have found the proposal, else populations.
     """
     number = int(state.proposals.sum())
     if plan.lanes > 1 or plan.final or plan.refusal or number < LEAST_REVIEWED:
         return None
     shape, stay = k_hat_of_largest(state.highest.ravel(), number), int(state.stood[..., 1].max())
-    if shape >= LOOSE_K_LIMIT and _largest_share(state) >= NOTICED:
+    if misses_tails(shape, _largest_share(state)):
         report(f"the proposal misses a tail: k-hat {shape:.2f} over {number} draws of it")
     elif stay > longest_stay(number // len(state.key), plan.quality.acceptance):
         report(f"the proposal misses a place: a chain stood still there for {stay} iterations")

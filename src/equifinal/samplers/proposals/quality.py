@@ -21,7 +21,7 @@ K_LIMIT, ACCEPTANCE_LIMIT = 0.5, 0.65
 HIGH_ACCEPTANCE, LOOSE_K_LIMIT = 0.7, 0.7
 SETTLED_ACCEPTANCE_LIMIT = 0.5  # where populations have been all around
 
-NOTICED = 5e-4  # of all weight, in a single draw: a twentieth of a tail of 1%
+MISSED = 5e-4  # of the posterior: a twentieth of a tail of 1%
 STAY, LEAST_STAY = 4.0, 50.0  # longer stays than so many times what one expects, and so many iterations, are too long
 
 
@@ -37,6 +37,17 @@ class Quality(NamedTuple):
 
 
 NONE = Quality(math.inf, 0.0)
+
+
+def misses_tails(shape: float, largest: float) -> bool:
+    """Whether what draws of a proposal have not seen yet is a noticeable part of the posterior.
+
+    If the weights have a Pareto tail of this shape k, and the largest of them is a part `largest` of their sum, what is
+    still to be expected beyond it is about k/(1 - k) as much again; from a shape of one on it has no bound.
+    """
+    if shape < LOOSE_K_LIMIT:
+        return False
+    return shape >= 1.0 or shape / (1.0 - shape) * largest >= MISSED
 
 
 def judged(log_weights: Array) -> Quality:
