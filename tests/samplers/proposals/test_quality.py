@@ -26,7 +26,7 @@ def test_what_lies_beyond_the_largest_weight(shape: float, largest: float, misse
 def test_the_mean_beyond_the_largest_weight() -> None:
     """Weights with a Pareto tail, w = u^-k: what is expected above the largest of n is k/(1 - k) of it, by 1/n.
 
-    The median over 2,000 samples, so that the few that have seen the tail by chance do not matter: within a factor of 2.
+    The median over 2,000 samples, so that those that have seen the tail by chance do not matter, within a factor of 2.
     """
     k, n, rng = 0.8, 1000, np.random.default_rng(0)
     largest = (rng.random((2000, n)) ** -k).max(axis=1)
