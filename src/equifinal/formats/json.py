@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from fractions import Fraction
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from equifinal.errors import DataError, EquifinalError
-from equifinal.files import read_text
-from equifinal.language.expression import Call, Expression, to_text
-from equifinal.language.functions import CONDITIONS
+from equifinal.files import quoted, read_text
+from equifinal.language.checks import checked, free_names
+from equifinal.language.expression import Expression
 from equifinal.language.model import Event, Model
 from equifinal.language.parser import parse_expression
+from equifinal.language.trees import from_tree, number_from_text, to_tree
 from equifinal.problem.data import Experiment, InputSeries, Observations
 from equifinal.problem.labels import Label
 from equifinal.problem.noise import Noise
@@ -23,7 +23,7 @@ from equifinal.problem.prior import Prior
 from equifinal.problem.problem import Problem, SolverSettings
 
 KIND = "a stored problem (JSON)"
-FORMAT = 2  # 1 has no events, levels, onsets, steady states and labels; it is read as well
+FORMAT = 2  # 1 has expressions as text, and no events, levels, onsets, steady states and labels; it is read as well
 
 
 def recognises(path: Path) -> bool:
@@ -66,9 +66,10 @@ def problem_from_json(text: str) -> Problem:
     try:
         document = json.loads(text)
         if document["format"] not in (1, FORMAT):
-            raise DataError(f"its format is {document['format']}, but this version reads formats 1 and {FORMAT}")
+            raise DataError(f"its format is {str(document['format'])[:20]}, but this version reads 1 and {FORMAT}")
+        read = parse_expression if document["format"] == 1 else from_tree
         return Problem(
-            tuple(_read_experiment(e) for e in document["experiments"]),
+            tuple(_read_experiment(e, read) for e in document["experiments"]),
             {name: Prior(table.pop("family"), **table) for name, table in document["priors"].items()},
             SolverSettings(**document["solver"]),
             {},
@@ -77,7 +78,7 @@ def problem_from_json(text: str) -> Problem:
             document.get("nominal", {}),
             tuple(document.get("notes", ())),
         )
-    except (KeyError, TypeError, ValueError, AttributeError, RecursionError, EquifinalError) as error:
+    except (KeyError, TypeError, ValueError, ArithmeticError, AttributeError, RecursionError, EquifinalError) as error:
         raise DataError(f"this is not a stored problem: {error}") from None
 
 
@@ -117,49 +118,67 @@ def _model(model: Model) -> dict[str, Any]:
         "parameters": list(model.parameters),
         "constants": {name: str(value) for name, value in model.constants.items()},
         "inputs": list(model.inputs),
-        "equations": _texts(model.equations),
-        "initial": _texts(model.initial),
-        "definitions": _texts(model.definitions),
+        "equations": _trees(model.equations),
+        "initial": _trees(model.initial),
+        "definitions": _trees(model.definitions),
         "outputs": list(model.outputs),
-        "quantities": _texts(model.quantities),
-        "trajectories": _texts(model.trajectories),
+        "quantities": _trees(model.quantities),
+        "trajectories": _trees(model.trajectories),
     }
     if model.levels:
-        table["levels"] = _texts(model.levels)
+        table["levels"] = _trees(model.levels)
     if model.events:
-        table["events"] = [{"time": _text(e.time), "sets": _texts(e.sets), "first": e.first} for e in model.events]
+        table["events"] = [{"time": to_tree(e.time), "sets": _trees(e.sets), "first": e.first} for e in model.events]
     if model.onset is not None:
-        table["onset"] = _text(model.onset)
+        table["onset"] = to_tree(model.onset)
     if model.before is not None:
         table["before"] = _model(model.before)
     return table
 
 
-def _read_model(table: Mapping[str, Any]) -> Model:
-    return Model(
-        states=tuple(table["states"]),
-        parameters=tuple(table["parameters"]),
-        constants={name: _fraction(value) for name, value in table["constants"].items()},
-        inputs=tuple(table["inputs"]),
-        equations=_expressions(table["equations"]),
-        initial=_expressions(table["initial"]),
-        definitions=_expressions(table["definitions"]),
-        outputs=tuple(table["outputs"]),
-        quantities=_expressions(table["quantities"]),
-        trajectories=_expressions(table.get("trajectories", {})),
-        levels=_expressions(table.get("levels", {})),
+Reader = Callable[[Any], Expression]
+
+
+def _read_model(table: Mapping[str, Any], read: Reader) -> Model:
+    def expressions(name: str) -> dict[str, Expression]:
+        return {key: read(value) for key, value in table.get(name, {}).items()}
+
+    model = Model(
+        states=_names(table["states"]),
+        parameters=_names(table["parameters"]),
+        constants={name: number_from_text(value).value for name, value in table["constants"].items()},
+        inputs=_names(table["inputs"]),
+        equations=expressions("equations"),
+        initial=expressions("initial"),
+        definitions=expressions("definitions"),
+        outputs=_names(table["outputs"]),
+        quantities=expressions("quantities"),
+        trajectories=expressions("trajectories"),
+        levels=expressions("levels"),
         events=tuple(
-            Event(parse_expression(e["time"]), _expressions(e["sets"]), bool(e["first"]))
+            Event(read(e["time"]), {name: read(value) for name, value in e["sets"].items()}, bool(e["first"]))
             for e in table.get("events", ())
         ),
-        onset=parse_expression(table["onset"]) if "onset" in table else None,
-        before=_read_model(table["before"]) if "before" in table else None,
+        onset=read(table["onset"]) if "onset" in table else None,
+        before=_read_model(table["before"], read) if "before" in table else None,
     )
+    if set(model.states) != set(model.equations) or set(model.states) != set(model.initial):
+        raise DataError("its states, equations and initial values do not belong together")
+    for name in free_names(model):
+        if name not in model.parameters:
+            raise DataError(f"{quoted(name)} is not one of its parameters")
+    return checked(model)
 
 
-def _read_experiment(table: Mapping[str, Any]) -> Experiment:
+def _names(entries: Any) -> tuple[str, ...]:
+    if not isinstance(entries, list) or not all(isinstance(name, str) for name in entries):
+        raise DataError("names must be texts in a list")
+    return tuple(entries)
+
+
+def _read_experiment(table: Mapping[str, Any], read: Reader) -> Experiment:
     return Experiment(
-        _read_model(table["model"]),
+        _read_model(table["model"], read),
         tuple(_read_observations(entry) for entry in table["observations"]),
         {name: InputSeries(**series) for name, series in table["inputs"].items()},
         table["name"],
@@ -179,7 +198,10 @@ def _read_observations(entry: Mapping[str, Any]) -> Observations:
         limits=entry.get("limits"),
     )
     if increment:  # rows without a value are gone, and the one before each value need not be the one before it here
-        object.__setattr__(found, "previous", np.array(entry["previous"], float))
+        previous = np.array(entry["previous"], float)
+        if previous.shape != found.times.shape or not (previous <= found.times).all():
+            raise DataError(f"the times since when {quoted(found.output)} counts do not belong to its values")
+        object.__setattr__(found, "previous", previous)
     return found
 
 
@@ -191,21 +213,5 @@ def _limits(entry: Observations) -> dict[str, list[float]] | None:
     return {"below": entry.below.tolist(), "above": entry.above.tolist()}
 
 
-def _fraction(text: str) -> Fraction:
-    """Read a fraction as written here; an exponent, which could take forever, is refused."""
-    numerator, _, denominator = text.partition("/")
-    return Fraction(int(numerator), int(denominator or 1))
-
-
-def _text(expression: Expression) -> str:
-    """Text that reads back as the same expression; a condition by itself stands in brackets."""
-    text = to_text(expression, decimals=True)
-    return f"({text})" if isinstance(expression, Call) and expression.function in CONDITIONS else text
-
-
-def _texts(expressions: Mapping[str, Expression]) -> dict[str, str]:
-    return {name: _text(expression) for name, expression in expressions.items()}
-
-
-def _expressions(texts: Mapping[str, str]) -> dict[str, Expression]:
-    return {name: parse_expression(text) for name, text in texts.items()}
+def _trees(expressions: Mapping[str, Expression]) -> dict[str, Any]:
+    return {name: to_tree(expression) for name, expression in expressions.items()}
