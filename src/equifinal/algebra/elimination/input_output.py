@@ -57,8 +57,13 @@ def monomial_series(elimination: Elimination, keys: Sequence[tuple[int, ...]], s
     def product(exponents: tuple[tuple[int, int], ...]) -> flint.nmod_poly:
         if exponents not in known:
             (variable, exponent), rest = exponents[-1], exponents[:-1]
-            shorter = (*rest, (variable, exponent - 1)) if exponent > 1 else rest
-            known[exponents] = product(shorter).mul_low(signals.jet(*jets[variable]), orders)
+            if not rest and exponent > 1:  # by halves, so that large exponents are few steps
+                half, more = (((variable, e),) for e in (exponent // 2, exponent - exponent // 2))
+                known[exponents] = product(half).mul_low(product(more), orders)
+            elif rest:
+                known[exponents] = product(rest).mul_low(product(exponents[-1:]), orders)
+            else:
+                known[exponents] = known[()].mul_low(signals.jet(*jets[variable]), orders)
         return known[exponents]
 
     return [product(tuple((outside[i], e) for i, e in enumerate(key) if e)) for key in keys]
