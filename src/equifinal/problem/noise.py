@@ -230,7 +230,7 @@ class Noise:
         arguments = [
             rule.unit * np.asarray(value, float) for rule, value in zip(self.record.arguments, given, strict=True)
         ]
-        with np.errstate(invalid="ignore", divide="ignore"):
+        with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
             return self.record.simulate(np.asarray(mean, float), arguments, rng)
 
 
