@@ -138,7 +138,8 @@ def simulate(
         raise SolverError(f"p must have {len(system.arguments)} columns {system.arguments}; its shape is {p.shape}")
     if times.ndim != 1:
         raise SolverError("times must be a list of numbers")
-    if len(times) and not ((times[1:] >= times[:-1]).all() and times[0] > -np.inf and (times[:-1] < np.inf).all()):
+    ascending = len(times) == 0 or (times[0] > -np.inf and (times[1:] >= times[:-1]).all())
+    if not ascending or (len(times) > 1 and times[-2] == np.inf):
         raise SolverError("times must be ascending and finite, but for the last, which may be infinite")
     if len(times) and times[0] < 0 and system.model.onset is None:
         raise SolverError("times must not be negative; the model starts at time 0")
