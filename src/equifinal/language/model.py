@@ -52,8 +52,9 @@ class Event:
     time
         When, in parameters and constants. An event at or before the start happens at the start.
     sets
-        The new values by name, in states, levels, inputs, parameters, constants and time, as they are just before;
-        events at one time happen one after another, in the order in which the model has them.
+        The new values by name, in states, levels, parameters, constants and time, as they are just before, and inputs,
+        as they are from then on. Events at one time happen one after another, in the order in which the model has them,
+        those that come before observations first.
     first
         Whether it comes before an observation at the same time, rather than after it.
     """
