@@ -159,3 +159,14 @@ def test_mistakes_are_told_with_their_line(tmp_path: Path, old: str, new: str, m
 def test_mistakes_in_the_table_are_told(tmp_path: Path, data: str, message: str) -> None:
     with pytest.raises(DataError, match=message):
         read(tmp_path, data=DATA + data)
+
+
+@pytest.mark.parametrize(
+    "row",
+    ["1,0,100,1,1,.,1,2,12,0,80", "1,0,100,1,1,.,1,.,.,5,80"],
+    ids=["additional doses", "an infusion"],
+)
+def test_a_reset_does_not_leave_doses_pending(row: str, tmp_path: Path) -> None:
+    rows = "\n".join([ROWS.splitlines()[0], row, "1,6,20,4,1,.,1,.,.,.,80", "1,9,.,0,2,7.5,0,.,.,.,80"])
+    with pytest.raises(DataError, match=r"line 3: a reset .* while earlier doses may still have to give something"):
+        read(tmp_path, rows + "\n")

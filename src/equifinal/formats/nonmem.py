@@ -15,7 +15,7 @@ from equifinal.errors import DataError, did_you_mean
 from equifinal.files import quoted
 from equifinal.formats.csv import MISSING, Table, read_cell, read_rows
 from equifinal.formats.tables import check_keys, inside
-from equifinal.language.expression import Name, initial_name
+from equifinal.language.expression import Expression, Name, Number, initial_name
 from equifinal.language.model import Model
 from equifinal.problem.changes import Change
 from equifinal.problem.doses import Dose
@@ -198,6 +198,8 @@ class _Reader:
             if event not in range(5):
                 raise DataError(f"{row.line}: evid must be 0, 1, 2, 3 or 4, not {event}")
             if event in (RESET, RESET_AND_DOSE):
+                with inside(row.line):
+                    _refuse_pending(doses, time)
                 fresh = {x: Name(initial_name(x)) for x in self.model.states}
                 changes.append(Change(time, set=fresh, first=_comes_first(rows, i)))
             if event in (DOSE, RESET_AND_DOSE):
@@ -282,6 +284,31 @@ class _Reader:
                 f"a dose into cmt '{key}'; the states are {', '.join(states)}: say doses = {{ {key} = ... }}"
             )
         return {"state": states[int(number) - 1]}
+
+
+def _refuse_pending(doses: Sequence[Dose], time: float) -> None:
+    """A reset would have to cancel what earlier doses still have to give, which is not read."""
+    for dose in doses:
+        parts = [*dose.times, dose.lag, *_lasting(dose)]
+        numbers = [part.value for part in parts if isinstance(part, Number)]
+        if len(numbers) < len(parts) or max(numbers[: len(dose.times)]) + sum(numbers[len(dose.times) :]) >= time:
+            raise DataError(
+                "a reset (evid 3 or 4) while earlier doses may still have to give something (additional doses, "
+                "infusions, lags that are parameters) is not read; begin a new subject (id) at the reset"
+            )
+
+
+def _lasting(dose: Dose) -> list[Expression]:
+    """For how long a dose is given; nothing for one that is given at once."""
+    match dose.duration, dose.rate, dose.amount:
+        case None, None, _:
+            return []
+        case None, Number(rate), Number(amount) if rate:
+            return [Number(amount / rate)]
+        case None, _, _:
+            return [Name("unknown")]
+    assert dose.duration is not None
+    return [dose.duration]
 
 
 def _comes_first(rows: Sequence[Row], at: int) -> bool:

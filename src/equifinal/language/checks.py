@@ -133,6 +133,7 @@ def _check_happening(model: Model) -> None:
         if name in model.states or name in model.definitions or name in model.constants or name in model.inputs:
             raise ModelError(f"the level '{name}' has the same name as something else in the model", word=name)
     if model.before is not None:
+        _refuse_initial_names(model)
         if model.before.states != model.states:
             raise ModelError("the model that held before must have the same states")
         if model.before.uses_time or model.before.events or model.before.inputs or model.before.before:
@@ -140,6 +141,24 @@ def _check_happening(model: Model) -> None:
                 "a steady state needs equations that do not change with time: no t, no events, and inputs that are "
                 "given as numbers"
             )
+
+
+def _refuse_initial_names(model: Model) -> None:
+    """With a steady state, x(0) could be where the model came from or where it came to rest: it is not read."""
+    starts = {initial_name(x) for x in model.states}
+    sets = [value for event in model.events for value in event.sets.values()]
+    parts = [*model.equations.values(), *model.definitions.values(), *sets]
+    parts += [*model.quantities.values(), *model.trajectories.values(), *model.levels.values()]
+    for part in parts:
+        for node in name_nodes(part):
+            if node.name in starts:
+                raise ModelError(
+                    f"'{node.name}' cannot be used where the model starts from a steady state, and nor can a reset to "
+                    "it; make the value at rest a state of its own that does not change",
+                    line=node.line,
+                    column=node.column,
+                    word=node.name,
+                )
 
 
 def _check_size(model: Model) -> None:

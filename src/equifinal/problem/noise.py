@@ -249,7 +249,8 @@ def text_of(expression: Expression) -> str:
 def is_declared(name: str, model: Model) -> bool:
     """Whether a name is something other than a parameter in the model."""
     own = (*model.states, *map(initial_name, model.states))
-    return name in own or name in model.definitions or name in model.constants or name in model.inputs
+    known = (model.definitions, model.constants, model.inputs, model.levels)
+    return name in own or any(name in names for names in known)
 
 
 def check_names(noise: Noise, texts: Mapping[str, Any], known: Sequence[str]) -> None:

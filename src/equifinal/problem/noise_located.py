@@ -279,8 +279,16 @@ def lognormal(y: float, log_y: float, m: float, log_m: float, a: Arguments) -> f
 
 
 @compiled
+def _beyond_from_zero(side: int, m: float, s: float) -> float:
+    """From an output of zero, or what rounding makes of one, everything lies below any limit."""
+    return 0.0 if side < 0 and s > 0.0 and math.isfinite(m) else -np.inf
+
+
+@compiled
 def lognormal_beyond(y: float, log_y: float, side: int, m: float, log_m: float, a: Arguments) -> float:
-    return normal_log_cdf(_standard(log_y, log_m, a[0], side)) if _positive(m, a[0]) else -np.inf
+    if not _positive(m, a[0]):
+        return _beyond_from_zero(side, m, a[0])
+    return normal_log_cdf(_standard(log_y, log_m, a[0], side))
 
 
 @compiled
@@ -322,7 +330,9 @@ def log_laplace(y: float, log_y: float, m: float, log_m: float, a: Arguments) ->
 
 @compiled
 def log_laplace_beyond(y: float, log_y: float, side: int, m: float, log_m: float, a: Arguments) -> float:
-    return laplace_log_cdf(_standard(log_y, log_m, a[0], side)) if _positive(m, a[0]) else -np.inf
+    if not _positive(m, a[0]):
+        return _beyond_from_zero(side, m, a[0])
+    return laplace_log_cdf(_standard(log_y, log_m, a[0], side))
 
 
 @compiled
