@@ -14,6 +14,7 @@ from equifinal.plots.style import FAINT, INK, MARKERS, MUTED, POSTERIOR, PRIOR, 
 from equifinal.prediction.predict import Band, Check, Predictions, check, posterior_rows, predict, prior_rows
 from equifinal.problem.problem import Problem
 from equifinal.results.store import problem_of
+from equifinal.words.trajectories import BADGES
 
 if TYPE_CHECKING:
     from arviz import InferenceData
@@ -109,9 +110,6 @@ def draw_states(
     return _panels(bands, draw, partial(_title, problem, {}), problem)
 
 
-VERDICTS = {True: "determined by the data", False: "depends on your prior", None: "not known whether determined"}
-
-
 def draw_predictions(
     problem: Problem,
     bands: Sequence[Band],
@@ -181,7 +179,7 @@ def _state(axes: Any, band: Band, verdict: bool | None, said: bool) -> None:
     _band(axes, band.times, band.quantiles, colour)
     axes.plot(band.times, band.quantiles[2], color=colour, lw=1.4, ls="--" if verdict is False else "-")
     if said:
-        axes.text(0.99, 1.0, VERDICTS[verdict], transform=axes.transAxes, ha="right", va="bottom", fontsize=7.5)
+        axes.text(0.99, 1.0, BADGES[verdict], transform=axes.transAxes, ha="right", va="bottom", fontsize=7.5)
 
 
 def _title(problem: Problem, checked: Mapping[tuple[str, str], Check], band: Band) -> str:

@@ -89,6 +89,8 @@ class Check:
         Quantiles of new observations there, censored in the same way.
     residuals
         (observed - mean) / sd of the new observations: of order 1 where the model fits.
+    ranks
+        Share of the new observations that are less than each observation, with half of those that equal it.
     inside_50, inside_90
         Share of the observations inside the bands of new observations: near 0.5 and 0.9 where noise and model fit.
     p_size, p_trend
@@ -105,6 +107,7 @@ class Check:
     expected: Array
     replicated: Array
     residuals: Array
+    ranks: Array
     inside_50: float
     inside_90: float
     p_size: float
@@ -277,6 +280,7 @@ def _check(experiment: str, entry: Observations, mean: Array, made: Array) -> Ch
         quantiles(mean),
         bands,
         residuals,
+        ranks=np.mean(made < y, axis=0) + 0.5 * np.mean(made == y, axis=0),
         inside_50=float(np.mean((bands[1] <= y) & (y <= bands[3]))),
         inside_90=float(np.mean((bands[0] <= y) & (y <= bands[4]))),
         p_size=p_size,

@@ -34,6 +34,7 @@ from equifinal.words.meaning import (
     weakest_sentence,
 )
 from equifinal.words.problem import problem_facts
+from equifinal.words.trajectories import BADGES, precision_text
 
 if TYPE_CHECKING:
     from arviz import InferenceData
@@ -293,14 +294,22 @@ def states(problem: Problem, shown: Predictions, verdicts: Any, figures: Figures
     for band in [b for b in shown.bands if b.kind != "output"][:MOST_PANELS]:
         verdict = verdicts.get((band.experiment, band.name))
         place = _place(band.experiment, band.name)
-        words = trajectories.VERDICTS[verdict]
+        words = BADGES[verdict]
         picture = figures(
             f"Prediction of {place}, {words}",
             lambda b=band: trajectories.draw_states(  # type: ignore[misc]
                 problem, shown, verdicts, names=[b.name], experiments=[b.experiment], said=False
             ),
         )
-        panels.append({"place": place, "words": words, "tone": _tone(verdict), "picture": picture})
+        panels.append(
+            {
+                "place": place,
+                "words": words,
+                "tone": _tone(verdict),
+                "precision": precision_text(band),
+                "picture": picture,
+            }
+        )
     return panels
 
 

@@ -95,15 +95,16 @@ def _noise(finding: Finding) -> str:
 
 
 def _locally(meaning: Meaning, finding: Finding) -> str:
-    count = f"{finding.alternatives} values" if finding.alternatives else "several values (or perhaps a single one)"
-    start = f"{finding.name}: identifiable up to alternatives. The data allow {count}"
     if not meaning.identifiability.complete or meaning.identifiability.scope != "global":
         known = "identifiable at least locally; whether globally is not known"
         return f"{finding.name}: {known}. Posterior: {value_text(finding)}."
+    number = finding.alternatives
+    count = f"up to {number} values" if number else "several values (or perhaps a single one)"
     weak = f"; moreover, the data say little: it is {_how_narrow(finding)}" if finding.weak else ""
     weak = f"; moreover, the data only bound it: {bound_text(finding)}" if finding.bounded else weak
     return (
-        f"{start} that give the same output; your prior decides between them. Posterior: {value_text(finding)}{weak}."
+        f"{finding.name}: identifiable up to alternatives. The data allow {count} that give the same output; your "
+        f"prior decides between them. Posterior: {value_text(finding)}{weak}."
     )
 
 
@@ -225,9 +226,9 @@ def driven_by(finding: Finding) -> str:
 
 
 def verdict_word(finding: Finding) -> str:
-    """Name the verdict: ``identifiable``, ``one of 2 values``, ``not identifiable`` or ``noise``."""
+    """Name the verdict: ``identifiable``, ``up to 2 values``, ``not identifiable`` or ``noise``."""
     if finding.kind == NOISE:
         return "noise"
     if finding.verdict == LOCALLY:
-        return f"one of {finding.alternatives} values" if finding.alternatives else "identifiable, at least locally"
+        return f"up to {finding.alternatives} values" if finding.alternatives else "identifiable, at least locally"
     return {GLOBALLY: "identifiable", NOT: "not identifiable", UNKNOWN: "not known"}[finding.verdict]
