@@ -112,7 +112,7 @@ def test_weakness_in_practice_is_told_apart_from_structure() -> None:
     assert found.weakest is not None
     assert found.weakest.shrinkage < 0.2
     assert max(found.weakest.weights, key=lambda n: abs(found.weakest.weights[n])) == "k"
-    assert "the data say little about it" in weakest_sentence(found)
+    assert weakest_sentence(found) == ""  # it would only repeat what was said of k
 
 
 def test_the_worst_direction_is_the_worst() -> None:

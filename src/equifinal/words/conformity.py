@@ -36,6 +36,7 @@ SENTENCES: dict[Kind | Foreseen, str] = {
     ),
     "prior not solved": "At none of {draws:,} prior draws could the model be solved: check model and priors.",
 }
+UNJUDGED = "whether model and priors agree with the data cannot be told from such draws"
 CONFORMS = "the model and its priors agree with the data, as far as residuals tell"
 
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from equifinal.identifiability.verdicts import GLOBALLY, NOT
 from equifinal.results import diagnostics
 from equifinal.results.diagnostics import RHAT_LIMIT, Row
-from equifinal.results.meaning import COMBINATION, NOISE, PARAMETER, QUANTITY, WEAK, Finding, Meaning
-from equifinal.words.conformity import CONFORMS, discord_sentence
+from equifinal.results.meaning import COMBINATION, NOISE, PARAMETER, QUANTITY, Finding, Meaning
+from equifinal.words.conformity import CONFORMS, UNJUDGED, discord_sentence
 from equifinal.words.diagnostics import concern_sentence, sampler_notes
 from equifinal.words.meaning import (
     bits_text,
@@ -67,9 +67,8 @@ def summary_page(meaning: Meaning, rows: Mapping[str, Row], width: int) -> Any:
     parts += [table, Text(footnote(columns), style="dim")]
     if bounded := [f for f in meaning.findings if f.bounded and f.verdict == GLOBALLY]:
         parts += [Text(), *(Text(sentence(meaning, finding)) for finding in bounded)]
-    worst = meaning.weakest
-    if worst is not None and worst.shrinkage < WEAK:
-        parts += [Text(), Text(weakest_sentence(meaning))]
+    if worst := weakest_sentence(meaning):
+        parts += [Text(), Text(worst)]
     return Group(*parts)
 
 
@@ -182,7 +181,8 @@ def show_fit(done: Fit, verbose: bool = False) -> None:
     for discord in done.discords:
         console.print("[yellow]![/]", Text(discord_sentence(discord)), highlight=False)
     if done.meaning is not None and not done.discords:
-        console.print(f"[green]{CONFORMS}[/]", highlight=False)
+        unusable = any(concern.serious for concern in done.concerns)
+        console.print(UNJUDGED if unusable else f"[green]{CONFORMS}[/]", highlight=False)
     if done.report is not None:
         console.print(Text(f"report:  {done.report}"), highlight=False, soft_wrap=True)
     console.print(Text(f"results: {done.path}   (open with arviz.from_netcdf)"), highlight=False, soft_wrap=True)

@@ -6,7 +6,7 @@ import math
 
 from equifinal.identifiability.verdicts import GLOBALLY, LOCALLY, NOT, UNKNOWN
 from equifinal.results.information import BOUNDED_ABOVE
-from equifinal.results.meaning import COMBINATION, NOISE, QUANTITY, UNTOUCHED, Direction, Finding, Meaning
+from equifinal.results.meaning import COMBINATION, NOISE, QUANTITY, UNTOUCHED, WEAK, Direction, Finding, Meaning
 from equifinal.words.identifiability import listed
 
 MOST_TIED = 3
@@ -190,20 +190,19 @@ def direction_text(direction: Direction) -> str:
     return " + ".join(terms).replace("+ -", "- ")
 
 
+def worst_direction_matters(direction: Direction) -> bool:
+    """Whether a direction says more than what was said of each combination: data say little of a product of several."""
+    return direction.shrinkage < WEAK and len(direction.weights) > 1
+
+
 def weakest_sentence(meaning: Meaning) -> str:
-    """Name the direction among the combinations that the data determine least; empty if there is none."""
+    """Name the direction among the combinations that the data determine least; empty where that does not matter."""
     worst = meaning.weakest
-    if worst is None:
+    if worst is None or not worst_direction_matters(worst):
         return ""
-    if worst.shrinkage < 0.5:
-        rest = "the data say little about it, although better data could determine it"
-    elif worst.shrinkage < 0.9:
-        rest = "the data inform it, but much less than everything else"
-    else:
-        rest = "even it is well determined"
     return (
-        f"Of everything identifiable, the least determined direction is {direction_text(worst)} "
-        f"(shrinkage {shrinkage_text(worst.shrinkage)}): {rest}."
+        f"Of everything identifiable, the data say least about {direction_text(worst)} (shrinkage "
+        f"{shrinkage_text(worst.shrinkage)}), although better data could determine it."
     )
 
 

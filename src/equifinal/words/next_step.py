@@ -28,7 +28,7 @@ def changed_settings(data: InferenceData, concerns: Sequence[Concern]) -> dict[s
     change: dict[str, Any] = {}
     if any(kind in kinds for kind in BY_ANOTHER_SEED):
         if asked.get("sampler", "") not in OWN_SAMPLERS:
-            change["sampler"] = None  # the choice that is made by itself knows more than one that fails
+            change |= {"sampler": None, "warmup": None}  # the choice made by itself knows more than one that fails
         else:
             change["seed"] = int(data.attrs.get("seed", 0)) + 1
     if few := kinds.get("few effective draws"):
