@@ -12,10 +12,6 @@ from typing import Any
 from equifinal.errors import SolverError
 from equifinal.machine import kept, native
 
-_SOURCES = (
-    *("layout", "structs", "field", "floors", "explicit", "stiff", "rodas5p", "output", "events", "lanes"),
-    "integrator",
-)
 _MATHS = {"exp", "log", "pow", "sqrt", "fabs", "memset", "memcpy", "memmove"}  # found in every process
 _PROTOTYPE = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 4)  # two of Numba's own, and those of `solve_lanes`
 
@@ -24,7 +20,7 @@ _integrator: tuple[Callable[..., Any], native.Code] | None = None
 
 
 def integrator() -> Callable[..., Any]:
-    """`equifinal.ode.lanes.solve_lanes` as machine code. Calling it releases the interpreter lock."""
+    """`equifinal.ode.stepping.lanes.solve_lanes` as machine code. Calling it releases the interpreter lock."""
     global _integrator
     if _integrator is None:
         with _lock:
@@ -43,7 +39,7 @@ def is_compiled() -> bool:
 def entry_name() -> str:
     """The integrator's name among kept code: another one for every change of its sources."""
     here = Path(__file__).parent
-    sources = [here.parent / "machine" / "pointers.py", *(here / f"{source}.py" for source in _SOURCES)]
+    sources = [here.parent / "machine" / "pointers.py", Path(__file__), *sorted((here / "stepping").glob("*.py"))]
     return kept.entry_name("integrator", *(source.read_bytes() for source in sources))
 
 
@@ -67,7 +63,7 @@ def compiled_code() -> kept.Code:
 
     if getattr(numba.config, "DISABLE_JIT", 0):
         raise SolverError("NUMBA_DISABLE_JIT is set, but the integrators must be compiled on a first run; unset it")
-    from equifinal.ode import lanes, structs
+    from equifinal.ode.stepping import lanes, structs
 
     with _unoptimised():
         compiled = numba.njit(lanes.SIGNATURE, **structs.OPTIONS)(lanes.solve_lanes)
