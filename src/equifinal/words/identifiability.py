@@ -197,6 +197,14 @@ def design_sentences(result: Identifiability) -> list[str]:
     where = f"at {design.points} random points of the prior, dense times, to 1e-12"
     if not design.is_clear:
         return [*sentences, f"How much they determine could not be told clearly by their sensitivities ({where})."]
+    if design.contradicts:
+        return [
+            *sentences,
+            "CONTRADICTION: these experiments determine more than the analysis says that any can. Their sensitivities "
+            f"have rank {design.rank}, not {design.expected} at most ({where}).",
+            "One of the two is wrong, so do not rely on what is said here of parameters that cannot be identified. "
+            "Samplers do not use the combinations. Please report this model.",
+        ]
     if design.enough:
         return [*sentences, f"Their sensitivities have rank {design.rank} ({where}): nothing is lost."]
     lost = listed([*design.unseen, *design.combinations])
