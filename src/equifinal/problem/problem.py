@@ -16,6 +16,7 @@ from equifinal.language.model import Model
 from equifinal.problem.data import Experiment, unknowns
 from equifinal.problem.labels import Label, check_labels, known_names
 from equifinal.problem.prior import Prior
+from equifinal.showing import Shown
 
 AXES = ("chain", "draw")
 STATISTICS = ("lp", "log_like", "acceptance_rate")
@@ -42,8 +43,8 @@ class SolverSettings:
             raise DataError(f"solver setting 'method' must be auto, explicit or stiff, not '{self.method}'{hint}")
 
 
-@dataclass(frozen=True, eq=False)
-class Problem:
+@dataclass(frozen=True, eq=False, repr=False)
+class Problem(Shown):
     """Experiments that share parameters, a prior for each parameter, and settings.
 
     ``priors`` may be empty for an identifiability analysis; `require_complete` says what a fit would miss. ``labels``
@@ -92,6 +93,11 @@ class Problem:
                 if name in STATISTICS:
                     raise DataError(f"'{name}' cannot be an output: results use the name for statistics of the sampler")
         check_labels(self.labels, known_names(self.experiments) | {*known})
+
+    def __repr__(self) -> str:
+        observed = sum(experiment.size for experiment in self.experiments)
+        several = f"{len(self.experiments)} experiments, " if len(self.experiments) > 1 else ""
+        return f"<Problem {self.name}: {several}{len(self.parameters)} parameters, {observed} observations>"
 
     def __str__(self) -> str:
         return f"{self.name}\n\n{self.model}"
