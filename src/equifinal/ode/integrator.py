@@ -15,7 +15,7 @@ from equifinal.errors import SolverError
 from equifinal.machine import cache, native
 
 _SOURCES = (
-    *("layout", "structs", "field", "floors", "explicit", "stiff", "rodas5p", "output", "events", "lanes"),
+    *("layout", "structs", "field", "floors", "explicit", "stiff", "rodas5p", "output", "events", "control", "lanes"),
     "integrator",
 )
 _MATHS = {"exp", "log", "pow", "sqrt", "fabs", "memset", "memcpy", "memmove"}  # found in every process

@@ -20,8 +20,12 @@ from equifinal.ode.layout import (
     Batch,
 )
 
-# Division by zero gives inf or nan, as in C; nothing but the whole can be called from outside.
-OPTIONS: dict[str, Any] = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+# Division by zero gives inf or nan, as in C; a product and a sum may be one instruction; nothing but the whole can be
+# called from outside.
+OPTIONS: dict[str, Any] = {
+    **{"error_model": "numpy", "fastmath": {"contract"}},
+    **{"no_cpython_wrapper": True, "no_cfunc_wrapper": True},
+}
 compiled = njit(**OPTIONS)
 inlined = njit(**OPTIONS, inline="always")  # for what is called at one place: by itself it would be compiled twice
 
@@ -89,7 +93,7 @@ def divided(d, room):
     size = n * (1 + d[N_COLUMNS])
     vectors, u = shift(room, 5 * size), shift(room, 17 * size)
     drift = shift(u, 3 * n_inputs)
-    w = shift(drift, 3 * n + d[N_OUTPUTS])
+    w = shift(drift, 5 * n + d[N_OUTPUTS])
     clock = shift(w, n * n)
     taus = shift(clock, 2)
     order = shift(taus, d[N_EVENTS] + 1)
@@ -110,7 +114,7 @@ def divided(d, room):
         direction=shift(u, 2 * n_inputs),
         drift=drift,
         pivots=shift(drift, n),
-        spare=shift(drift, 2 * n),
+        spare=shift(drift, 4 * n),
         w=w,
         clock=clock,
         taus=taus,
