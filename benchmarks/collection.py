@@ -14,6 +14,8 @@ import argparse
 import csv
 import json
 import math
+import resource
+import signal
 import subprocess
 import sys
 import time
@@ -42,13 +44,14 @@ def main() -> None:
     parser.add_argument("--table", type=Path)
     parser.add_argument("--analyse", type=float, default=0.0, metavar="SECONDS")
     parser.add_argument("--fit", type=float, default=0.0, metavar="SECONDS")
-    parser.add_argument("--limit", type=float, default=300.0, metavar="SECONDS", help="for each problem")
+    parser.add_argument("--limit", type=float, default=300.0, metavar="SECONDS", help="of CPU, for each problem")
     parser.add_argument("--only", nargs="*", default=[])
     parser.add_argument("--one", type=Path, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.table:
         print_table(json.loads(given.table.read_text()))
     elif given.one:
+        resource.setrlimit(resource.RLIMIT_CPU, (int(given.limit), int(given.limit) + 5))
         go_through(given.one, given.analyse, given.fit)
     else:
         collect(given)
@@ -72,14 +75,13 @@ def collect(given: argparse.Namespace) -> None:
         if not files or not wanted:
             continue
         command = [sys.executable, __file__, "--one", str(files[0])]
-        command += ["--analyse", str(given.analyse), "--fit", str(given.fit)]
+        command += ["--analyse", str(given.analyse), "--fit", str(given.fit), "--limit", str(given.limit)]
         found: dict[str, Any] = {}
-        try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=given.limit, check=False)
-            printed, failure = done.stdout, done.stderr.strip()[-200:] if done.returncode else ""
-        except subprocess.TimeoutExpired as error:
-            printed, failure = (error.stdout or b"").decode(), f"not finished in {given.limit:g} s"
-        for part in printed.splitlines():
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        failure = done.stderr.strip()[-200:] if done.returncode else ""
+        if done.returncode == -signal.SIGXCPU:
+            failure = f"not finished in {given.limit:g} CPU s"
+        for part in done.stdout.splitlines():
             found |= json.loads(part)
         if failure:
             found[found.pop("doing", "fit")] = failure

@@ -72,6 +72,7 @@ NOISES = {
     "normal, by row and estimated": ('family = "normal", sd = [0.3, 0.4, 0.9, 0.6], relative = "r"', "r"),
     "normal, an expression": ('family = "normal", sd = "e + r*m"', "er"),
     "normal, two expressions": ('family = "normal", sd = "e*x + 1/10", relative = "r*k"', "er"),
+    "normal, growing with time": ('family = "normal", sd = "e + r*t^2 + m/10"', "er"),
     "student, expressions": ('family = "student-t", df = "2 + e", scale = "r*m"', "er"),
     "log10-normal, an expression": ('family = "log10-normal", sd = "e + 1/m"', "e"),
     "negative binomial, an expression": ('family = "negative-binomial", overdispersion = "e/m"', "e"),
@@ -139,7 +140,7 @@ def test_each_observation_has_the_density_of_its_family(noise: str) -> None:
             values = dict(zip(posterior.parameters, row, strict=True))
             each = []
             for j, y in enumerate(entry.values):
-                here = {**values, "y": rows[i, j, 0], "z": rows[i, j, 1], "x": rows[i, j, 1]}
+                here = {**values, "y": rows[i, j, 0], "z": rows[i, j, 1], "x": rows[i, j, 1], "t": entry.times[j]}
                 given = {name: argument(v, j, here) for name, v in entry.noise.arguments.items()}
                 each.append(log_density(entry.noise.family, y, rows[i, j, k], entry.censored[j], **given))
             total[i] += sum(each)
