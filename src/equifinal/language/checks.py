@@ -203,12 +203,11 @@ def _check_division(model: Model) -> None:
     for event in model.events:
         for x, e in event.sets.items():
             happening.setdefault(e, f"the event at time {to_text(event.time)}, which sets '{x}',")
-    parts |= {where: e for e, where in happening.items()}
+    parts |= {where: substitute(e, model.closed_definitions) for e, where in happening.items()}
     for where, expression in parts.items():
-        closed = substitute(expression, model.closed_definitions)
-        if not any(finite_somewhere(closed, model, attempt) for attempt in range(3)):
+        if not any(finite_somewhere(expression, model, attempt) for attempt in range(3)):
             raise ModelError(f"{where} divides by zero for all parameters")
-        for call in _undefined_calls(closed):
+        for call in _undefined_calls(expression):
             raise ModelError(f"{where} contains {to_text(call)}, which is not a number")
 
 
@@ -231,8 +230,11 @@ def _undefined_calls(expression: Expression) -> Iterator[Call]:
 
 def finite_somewhere(expression: Expression, model: Model, attempt: int) -> bool:
     rng = random.Random(attempt)
-    values = {name: _Residue(rng.randrange(_PRIME)) for name in names(expression)}
-    values |= {name: _Residue.of(value) for name, value in model.constants.items()}
+    known = model.constants
+    values = {
+        name: _Residue.of(known[name]) if name in known else _Residue(rng.randrange(_PRIME))
+        for name in names(expression)
+    }
     try:
         evaluate(expression, values, _Residue.of, _any_residue)
     except ZeroDivisionError:

@@ -46,6 +46,7 @@ class Lane(NamedTuple):
     max_steps: Any
     steps: Any  # attempted so far
     tableau: Any  # of the stiff method
+    undefined: Any  # whether outputs may be
 
 
 class Work(NamedTuple):
@@ -160,6 +161,7 @@ def lane_of(batch, lane):
         max_steps=batch.max_steps,
         steps=steps,
         tableau=doubles_at(batch.tableau),
+        undefined=batch.undefined,
     )
 
 
