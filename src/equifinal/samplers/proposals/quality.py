@@ -15,7 +15,8 @@ from equifinal.samplers.proposals.pareto import k_hat
 Array = NDArray[np.float64]
 
 INFLATION = 1.1  # of the scale of fitted components
-WIDE_SHARE, WIDE_SCALE, WIDE_DF = 0.1, 1.5, 4.0  # of the defensive component
+FLATTENED = 0.5  # power of the posterior that the wide part of a proposal describes;
+WIDE_SHARE, WIDE_DF = 0.1, 4.0  # its share, and degrees of freedom
 PRIOR_SHARE = 0.02  # of one that is as wide as the prior
 K_LIMIT, ACCEPTANCE_LIMIT = 0.5, 0.65
 HIGH_ACCEPTANCE, LOOSE_K_LIMIT = 0.7, 0.7
@@ -81,16 +82,23 @@ def longest_stay(iterations: int, acceptance: float) -> float:
     return max(LEAST_STAY, STAY * math.log(max(iterations, 2)) / max(acceptance, 1e-6))
 
 
-def defended(mixture: Mixture, prior: Mixture) -> Mixture:
-    """A little wider, with a wide component, and with the prior, so that no part of the posterior is out of reach.
+def defended(mixture: Mixture, wide: Mixture, prior: Mixture, share: float = WIDE_SHARE) -> Mixture:
+    """A little wider, with a share of a wide mixture, and with the prior, so that nothing is out of reach.
 
-    What a mixture was fitted to cannot tell what it misses. Draws of the prior do: a shelf of the posterior with a
-    hundredth of its mass, but a tenth of the prior's, has dozens of them in a run.
+    A mixture fitted to draws of the posterior is thin where these are few. One that was fitted to the posterior to the
+    power `FLATTENED` reaches twice as far along every ridge, so that far out the weight of a draw falls. And what both
+    were fitted to cannot tell what it misses. Draws of the prior do: a shelf of the posterior with a hundredth of its
+    mass, but a tenth of the prior's, has dozens of them in a run.
     """
+    whole = mixture._replace(factor=INFLATION * mixture.factor)
+    long = wide._replace(df=np.full(len(wide.df), WIDE_DF))
+    return whole.joined(long, share / (1 - PRIOR_SHARE)).joined(prior, PRIOR_SHARE)
+
+
+def flattened_around(mixture: Mixture) -> Mixture:
+    """The posterior to the power `FLATTENED`, were it normal with the moments of a mixture."""
     centre = mixture.share @ mixture.centre
     apart = mixture.centre - centre
     within = np.einsum("k,kij,klj->il", mixture.share, mixture.factor, mixture.factor)
     covariance = within + (apart * mixture.share[:, None]).T @ apart
-    wide = mixtures.single(centre, WIDE_SCALE**2 * covariance, WIDE_DF)
-    whole = mixture._replace(factor=INFLATION * mixture.factor).joined(wide, WIDE_SHARE / (1 - PRIOR_SHARE))
-    return whole.joined(prior, PRIOR_SHARE)
+    return mixtures.single(centre, covariance / FLATTENED, WIDE_DF)

@@ -17,7 +17,7 @@ from equifinal.samplers.marginal.target import CountedTarget
 from equifinal.samplers.proposals import mixture as mixtures
 from equifinal.samplers.proposals.log_sums import beside_largest
 from equifinal.samplers.proposals.mixture import DF, Mixture
-from equifinal.samplers.proposals.quality import NONE, Quality, defended, judged, refusal
+from equifinal.samplers.proposals.quality import FLATTENED, NONE, Quality, defended, flattened_around, judged, refusal
 from equifinal.samplers.searching.modes import Modes
 
 Array = NDArray[np.float64]
@@ -37,6 +37,7 @@ class Importance:
         self.prior = prior_law(counted)
         self.floor = min(modes.covariance, key=lambda s: np.linalg.slogdet(s)[1])  # of the narrowest mode
         self.mixture = laplace(modes)
+        self.wide = flattened_around(self.mixture)
         self.quality: Quality = NONE
         self.proposals: list[Mixture] = []
         self.sizes: list[int] = []
@@ -47,7 +48,8 @@ class Importance:
         for size in (*ROUNDS, *MORE_ROUNDS):
             if self.sizes:
                 self.mixture = self._fitted()
-            self._draw(size, defended(self.mixture, self.prior))
+                self.wide = self._fitted(FLATTENED)
+            self._draw(size, defended(self.mixture, self.wide, self.prior))
             if self.nowhere:
                 return False
             report(f"proposal {self.quality.in_words}")
@@ -66,7 +68,7 @@ class Importance:
         """
         if self.nowhere:
             return self.proposals[-1]
-        better = defended(self._fitted(), self.prior)
+        better = defended(self._fitted(), self._fitted(FLATTENED), self.prior)
         return better if self._highest(better) < max(HIGHEST, self._highest(self.proposals[-1])) else self.proposals[-1]
 
     @property
@@ -98,20 +100,23 @@ class Importance:
         last = own[-self.sizes[-1] :]
         return float(np.exp(log_weight.max() - np.logaddexp.reduce(last)) * len(last))
 
-    def weighted(self) -> tuple[Array, Array]:
-        """Draws with weights that none of them dominates."""
+    def weighted(self, power: float = 1.0) -> tuple[Array, Array]:
+        """Draws with weights that none of them dominates, for a power of the posterior."""
         rounds = zip(self.sizes, self.proposals, strict=True)
         log_q = np.logaddexp.reduce(
             [math.log(n / len(self.x)) + self.counted.log_density(p, self.x) for n, p in rounds]
         )
         with np.errstate(invalid="ignore"):
-            weights = beside_largest(self.log_target - log_q)  # none without a target or a proposal
+            weights = beside_largest(power * self.log_target - log_q)  # none without a target or a proposal
         weights = np.minimum(weights, math.sqrt(len(weights)) * weights.mean())
         return self.x, weights / max(weights.sum(), 1e-300)
 
-    def _fitted(self) -> Mixture:
-        """The mixture of one to four components that describes the draws best, with a penalty for its size."""
-        x, weights = _without_dust(*self.weighted())
+    def _fitted(self, power: float = 1.0) -> Mixture:
+        """The mixture of one to four components that describes the draws best, with a penalty for its size.
+
+        They are weighted for a power of the posterior.
+        """
+        x, weights = _without_dust(*self.weighted(power))
         q = x.shape[1]
         effective = 1 / float(weights @ weights)
         centre = weights @ x

@@ -20,7 +20,7 @@ The populations know nothing of each other's weights, so that what they agree on
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -32,6 +32,7 @@ from equifinal.samplers.marginal.target import CountedTarget
 from equifinal.samplers.proposals import mixture as mixtures
 from equifinal.samplers.proposals.mixture import Mixture
 from equifinal.samplers.proposals.moves import EVERY_LENGTH, LENGTHS, lengths, proposed, shares_by_gain
+from equifinal.samplers.proposals.quality import FLATTENED
 from equifinal.samplers.protocol import Partly
 
 Array = NDArray[np.float64]
@@ -42,7 +43,6 @@ LEAST_SWEEPS, MOST_SWEEPS = 3, 60  # at each power
 REFIT_EVERY = 10  # sweeps
 FORGOTTEN = 0.3  # correlation with where particles were
 MOST = 1_500_000  # solves for each experiment
-HOT, HOT_DF = 0.1, 4.0  # power, and degrees of freedom
 LEAST_ROUNDS, REST_ROUNDS = 3, 6  # at power one,
 REST_SWEEPS, LOOK_EVERY = 20, 10  # of so many sweeps, and every how many of these particles are draws
 POWERS_SHARE = 0.6  # of the time of both populations, until power one
@@ -57,12 +57,12 @@ LEAST_EACH, SMALLEST = 5, 0.003  # particles for each dimension and component, a
 class Settled(NamedTuple):
     """Draws of the posterior from each population (2, n, q), and how often moves of each length should be made.
 
-    ``hot`` describes the populations on their way there, from power `HOT` on.
+    ``wide`` describes the posterior to the power `FLATTENED`, prior and likelihood alike.
     """
 
     draws: Array
     shares: Array
-    hot: Mixture
+    wide: Mixture
 
 
 class Populations:
@@ -73,7 +73,7 @@ class Populations:
         q = len(counted.coordinates.moved)
         self.number = max(LEAST_NUMBER, NUMBER_EACH * q)
         self.most = counted.solves + MOST * len(posterior.likelihoods)
-        self.power, self.shares = 0.0, EVERY_LENGTH
+        self.power, self.flattened, self.shares = 0.0, 1.0, EVERY_LENGTH
         self.x, self.log_prior, self.log_likelihood = self._from_prior(posterior)
         self._mixtures: list[Mixture] = []
         self._made, self._gained = np.zeros((2, len(LENGTHS)))
@@ -81,7 +81,6 @@ class Populations:
     def settle(self) -> Settled | None:
         """Go to power one and stay there for a while; nothing if that takes too many solves."""
         self.report(f"two populations of {self.number} tempered particles")
-        hot: list[Mixture] = []
         first = 0.0  # power
         while self.power < 1:
             if self.counted.solves > self.most:
@@ -92,8 +91,6 @@ class Populations:
             # powers grow by about the same factor each time
             done = POWERS_SHARE * (1.0 if first == 1 else 1 - math.log(self.power) / math.log(first))
             self.report(Partly(f"populations at power {self.power:.2g} of the likelihood, {forgotten}", done))
-            if HOT <= self.power < 1:
-                hot.append(described(self.x[0], self.x[1], self.rng, both=True))
         draws = []
         for number in range(REST_ROUNDS):
             done = POWERS_SHARE + (1 - POWERS_SHARE) * number / REST_ROUNDS
@@ -104,7 +101,14 @@ class Populations:
                 draws.append(self.x.copy())
             if number + 1 >= LEAST_ROUNDS and _correlation(before, self._features()) < FORGOTTEN:
                 break
-        return Settled(np.concatenate(draws, axis=1), self.shares, _together(hot or self._mixtures))
+        shares = self.shares
+        return Settled(np.concatenate(draws, axis=1), shares, self._flattened())
+
+    def _flattened(self) -> Mixture:
+        """Go on to the posterior to a power, and describe it: its tails are longer, and as curved."""
+        self._flatten()
+        self._sweep_until_forgotten(REST_SWEEPS)
+        return described(self.x[0], self.x[1], self.rng, both=True)
 
     def _from_prior(self, posterior: Posterior) -> tuple[Array, Array, Array]:
         """Draws of the prior with a finite density; some of them twice if there are few."""
@@ -136,12 +140,19 @@ class Populations:
     def _advance(self) -> None:
         """Go to the next power of the likelihood, the same for both."""
         later = min(next_power(own, self.power) for own in self.log_likelihood)
-        for j in range(2):
-            log_weight = (later - self.power) * self.log_likelihood[j]
-            kept = systematic(np.exp(log_weight - log_weight.max()), self.number, self.rng.random())
+        self._resample((later - self.power) * self.log_likelihood)
+        self.power = later
+
+    def _flatten(self) -> None:
+        """Go from the posterior to a power of it."""
+        self._resample((FLATTENED - 1) * (self.log_prior + self.log_likelihood))
+        self.flattened = FLATTENED
+
+    def _resample(self, log_weight: Array) -> None:
+        for j, own in enumerate(log_weight):
+            kept = systematic(np.exp(own - own.max()), self.number, self.rng.random())
             for part in (self.x, self.log_prior, self.log_likelihood):
                 part[j] = part[j, kept]
-        self.power = later
 
     def _sweep_until_forgotten(self, most: int) -> str:
         before, sweeps, correlation = self._features(), 0, 1.0
@@ -197,6 +208,7 @@ class Populations:
         log_prior, log_likelihood = self._estimates(there)
         with np.errstate(invalid="ignore"):
             change = log_prior - self.log_prior[j] + self.power * (log_likelihood - self.log_likelihood[j])
+            change *= self.flattened
             change += self._log_density(mixture, x, by_difference) - self._log_density(mixture, there, by_difference)
             acceptance = np.where(np.isnan(change), 0.0, np.exp(np.minimum(0.0, change)))
         taken = rng.random(n) < acceptance
@@ -264,12 +276,6 @@ def described(
         elif score < highest - WORSE and first is not start:
             break
     return fit(np.concatenate([x, others]), best) if both else best
-
-
-def _together(parts: Sequence[Mixture]) -> Mixture:
-    """One mixture of several with equal shares, and longer tails."""
-    whole = Mixture(*(np.concatenate(pieces) for pieces in zip(*parts, strict=True)))
-    return whole._replace(share=whole.share / whole.share.sum(), df=np.full(len(whole.df), HOT_DF))
 
 
 def _far_apart(z: Array, number: int, rng: np.random.Generator) -> list[int]:
