@@ -181,7 +181,7 @@ class _Search:
 
     def by_populations(self) -> Proposal:
         """The proposal that tempered populations tell of; one around the modes, refused, if they do not arrive."""
-        settled = Populations(self.counted, self.posterior, self.report).settle()
+        settled = Populations.from_prior(self.counted).settle(self.report)
         if settled is None:
             law, start = laplace(self.around), self.around.h[None]
             mixture = defended(law, flattened_around(law), prior_law(self.counted))

@@ -22,7 +22,10 @@ K_LIMIT, ACCEPTANCE_LIMIT = 0.5, 0.65
 HIGH_ACCEPTANCE, LOOSE_K_LIMIT = 0.7, 0.7
 SETTLED_ACCEPTANCE_LIMIT = 0.5  # where populations have been all around
 
-MISSED = 5e-4  # of the posterior: a twentieth of a tail of 1%
+# Weights beside their mean that are too high. Runs that happen to see a tail are begun again, and those that happen not
+# to are kept, so that these are too low there by about 0.06/sqrt(n): half an error of a tail of 1%, or less
+HIGH, HIGH_GROWS = 12.0, 0.06
+HEAVIER = 2 / 3  # of that are too high where the tail of weights is heavy
 STAY, LEAST_STAY = 4.0, 50.0  # longer stays than so many times what one expects, and so many iterations, are too long
 
 
@@ -40,15 +43,14 @@ class Quality(NamedTuple):
 NONE = Quality(math.inf, 0.0)
 
 
-def misses_tails(shape: float, largest: float) -> bool:
+def misses_tails(shape: float, highest: float, number: int, times: float = 1.0) -> bool:
     """Whether what draws of a proposal have not seen yet is a noticeable part of the posterior.
 
-    If the weights have a Pareto tail of this shape k, and the largest of them is a part `largest` of their sum, what is
-    still to be expected beyond it is about k/(1 - k) as much again; from a shape of one on it has no bound.
+    Beyond the largest of so many weights, which is so much higher than their mean, about as much is to be expected as
+    it has itself, and more with a heavier tail. That matters if it is not small beside the error of a tail of 1%.
     """
-    if shape < LOOSE_K_LIMIT:
-        return False
-    return shape >= 1.0 or shape / (1.0 - shape) * largest >= MISSED
+    limit = times * max(HIGH, HIGH_GROWS * math.sqrt(number))
+    return highest >= (limit * HEAVIER if shape >= LOOSE_K_LIMIT else limit)
 
 
 def judged(log_weights: Array) -> Quality:
