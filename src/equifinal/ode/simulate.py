@@ -18,9 +18,9 @@ from equifinal.machine.native import address
 from equifinal.ode.compile import System, Table
 from equifinal.ode.inputs import Inputs
 from equifinal.ode.integrator import integrator
-from equifinal.ode.layout import N_SENSITIVITIES, N_STATES, TANGENT, Batch
-from equifinal.ode.rodas5p import TABLEAU
 from equifinal.ode.steady import initial_values, rest
+from equifinal.ode.stepping.layout import N_SENSITIVITIES, N_STATES, TANGENT, Batch
+from equifinal.ode.stepping.rodas5p import TABLEAU
 
 _METHODS = {"auto": 0, "explicit": 1, "stiff": 2}
 _NO_INPUTS, _TIME = np.zeros((1, 1)), np.array([[0.0, 0.0, 1.0]])

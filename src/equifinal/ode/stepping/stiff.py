@@ -23,10 +23,19 @@ from __future__ import annotations
 import math
 
 from equifinal.machine.pointers import call, shift
-from equifinal.ode.field import error_norm, field, spread
-from equifinal.ode.layout import CURVATURE, DRIFT, JACOBIAN, N_COLUMNS, N_INPUTS, N_STATES, NNZ_JACOBIAN, PATTERNS
-from equifinal.ode.rodas5p import A_AT, C_AT, D_AT, GAMMA, H_AT, NODE_AT
-from equifinal.ode.structs import compiled, inlined
+from equifinal.ode.stepping.field import error_norm, field, spread
+from equifinal.ode.stepping.layout import (
+    CURVATURE,
+    DRIFT,
+    JACOBIAN,
+    N_COLUMNS,
+    N_INPUTS,
+    N_STATES,
+    NNZ_JACOBIAN,
+    PATTERNS,
+)
+from equifinal.ode.stepping.rodas5p import A_AT, C_AT, D_AT, GAMMA, H_AT, NODE_AT
+from equifinal.ode.stepping.structs import compiled, inlined
 
 DIAGONAL = 1e4  # how much larger another pivot must be to be preferred to the diagonal
 LARGEST_LAST_TERM = 27 / 256  # of theta^3 (1 - theta) on a step

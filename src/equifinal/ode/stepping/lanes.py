@@ -12,10 +12,19 @@ import numpy as np
 from numba import types
 
 from equifinal.machine.pointers import Doubles, Integers, always_inline, integers_at, shift, take_next
-from equifinal.ode.events import ALLOWED, START, begin_timeline, due_at, happen, last_time, rows_before, set_timeline
-from equifinal.ode.explicit import at_stability_edge, explicit_attempt
-from equifinal.ode.field import all_finite, field
-from equifinal.ode.floors import (
+from equifinal.ode.stepping.events import (
+    ALLOWED,
+    START,
+    begin_timeline,
+    due_at,
+    happen,
+    last_time,
+    rows_before,
+    set_timeline,
+)
+from equifinal.ode.stepping.explicit import at_stability_edge, explicit_attempt
+from equifinal.ode.stepping.field import all_finite, field
+from equifinal.ode.stepping.floors import (
     correct_sizes,
     doubt_sensitivities,
     first_floors,
@@ -24,10 +33,10 @@ from equifinal.ode.floors import (
     lift_over_rounding,
     note_slips,
 )
-from equifinal.ode.layout import N_COLUMNS, N_EVENTS, N_INPUTS, N_OWN, N_SENSITIVITIES, N_STATES, ONSET
-from equifinal.ode.output import blank_rows, set_start, write_rows
-from equifinal.ode.stiff import interpolation_doubt, prepare, stiff_attempt
-from equifinal.ode.structs import Rows, compiled, divided, inlined, lane_of, read_batch, rows_of
+from equifinal.ode.stepping.layout import N_COLUMNS, N_EVENTS, N_INPUTS, N_OWN, N_SENSITIVITIES, N_STATES, ONSET
+from equifinal.ode.stepping.output import blank_rows, set_start, write_rows
+from equifinal.ode.stepping.stiff import interpolation_doubt, prepare, stiff_attempt
+from equifinal.ode.stepping.structs import Rows, compiled, divided, inlined, lane_of, read_batch, rows_of
 
 OK, TOO_MANY_STEPS, STEP_TOO_SMALL, NOT_FINITE = 0, 1, 2, 3
 AUTO, EXPLICIT, STIFF = 0, 1, 2

@@ -17,9 +17,9 @@ from __future__ import annotations
 import math
 
 from equifinal.machine.pointers import call, shift
-from equifinal.ode.field import column_parameters, inputs_at
-from equifinal.ode.layout import JACOBIAN, N_COLUMNS, N_OWN, N_STATES, NNZ_JACOBIAN, PATTERNS
-from equifinal.ode.structs import compiled, inlined
+from equifinal.ode.stepping.field import column_parameters, inputs_at
+from equifinal.ode.stepping.layout import JACOBIAN, N_COLUMNS, N_OWN, N_STATES, NNZ_JACOBIAN, PATTERNS
+from equifinal.ode.stepping.structs import compiled, inlined
 
 SMALL_SHARE = 1e-5  # of the relative tolerance at the largest value: what may pass as zero
 SMALLEST = 1e-300
