@@ -96,7 +96,7 @@ def simulate(
     inputs: Inputs | None = None,
     rtol: float = 1e-6,
     atol: float = 1e-9,
-    max_steps: int = 10_000,
+    max_steps: int = 50_000,
     method: Literal["auto", "explicit", "stiff"] = "auto",
     sensitivities: bool = False,
     threads: int | None = None,

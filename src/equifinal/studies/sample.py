@@ -113,6 +113,7 @@ def sample(
     with show_stage("collecting results", visible):
         data = to_inference_data(posterior, made)
     data.attrs["notes"] = json.dumps([*notes, *made.notes])
+    data.attrs["asked"] = json.dumps({name: value for name, value in asked.items() if value is not None}, default=str)
     if study.known_analysis is not None:
         store_identifiability(data, study.known_analysis)
     return data

@@ -49,6 +49,7 @@ LARGEST_GROWTH, LARGEST_CUT = 10.0, 0.2
 LEAST_MEMORY = math.log(1e-4)  # a tiny error is no reason to expect the next one to be tiny
 # Steps at the edge of stability before switching, more for many states as stiff steps are dearer there.
 STIFF_STEPS, STIFF_STEPS_PER_STATE = 15, 2
+MANY_STEPS = 5000  # after which stiff steps are tried, too: they may be longer
 CALM_STEPS = 6  # away from the edge, after which it is forgotten
 NOISE_CHECK = 64  # steps between looks at rounding errors, beside those after repeated rejections
 TINY = 2.3e-16
@@ -215,7 +216,7 @@ def integrate(lane, work, rows, controlled):
             elif calm == CALM_STEPS:
                 at_edge = 0
         move(lane, work, stiff)
-        if at_edge == patience and not stiff:
+        if not stiff and method == AUTO and (at_edge == patience or lane.steps[0] > MANY_STEPS):
             stiff, fresh = True, True
         t = t_new
 

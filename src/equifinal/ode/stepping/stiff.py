@@ -37,7 +37,7 @@ from equifinal.ode.stepping.layout import (
 from equifinal.ode.stepping.rodas5p import A_AT, C_AT, D_AT, GAMMA, H_AT, NODE_AT
 from equifinal.ode.stepping.structs import compiled, inlined
 
-DIAGONAL = 1e4  # how much larger another pivot must be to be preferred to the diagonal
+DIAGONAL = 1e4  # how much larger another pivot, in units of its row, must be to be preferred to the diagonal
 LARGEST_LAST_TERM = 27 / 256  # of theta^3 (1 - theta) on a step
 
 
@@ -57,11 +57,12 @@ def prepare(lane, work, segment):
 
 
 @inlined
-def factorise(d, h, jacobian, w, pivots):
+def factorise(d, h, jacobian, w, pivots, rows):
     """LU factors of I/(gamma h) - J with row exchanges, in place; False if singular or not finite.
 
     Zero entries are passed over, which makes nearly banded systems cheap. The diagonal is preferred as pivot, for then
-    zeros stay zeros, and a state's rounding errors are those of its own slope.
+    zeros stay zeros, and a state's rounding errors are those of its own slope. Rows are compared in units of their
+    largest entries, which ``rows`` takes, as states may have any units.
     """
     n, count = d[N_STATES], d[NNZ_JACOBIAN]
     pattern = shift(d, PATTERNS)
@@ -71,11 +72,14 @@ def factorise(d, h, jacobian, w, pivots):
         w[pattern[e] * n + pattern[count + e]] = -jacobian[e]
     for i in range(n):
         w[i * n + i] += 1.0 / (GAMMA * h)
+        rows[i] = abs(w[i * n + i])
+    for e in range(count):
+        rows[pattern[e]] = max(rows[pattern[e]], abs(jacobian[e]))
     for c in range(n):
         best, largest = c, DIAGONAL * abs(w[c * n + c])
         for r in range(c + 1, n):
-            if abs(w[r * n + c]) > largest:
-                best, largest = r, abs(w[r * n + c])
+            if w[r * n + c] != 0.0 and abs(w[r * n + c]) * rows[c] > largest * rows[r]:
+                best, largest = r, abs(w[r * n + c]) * rows[c] / rows[r]
         if not (largest > 0.0 and math.isfinite(largest)):
             return False
         pivots[c] = float(best)
@@ -84,6 +88,7 @@ def factorise(d, h, jacobian, w, pivots):
             other = shift(w, best * n)
             for j in range(n):
                 top[j], other[j] = other[j], top[j]
+            rows[best] = rows[c]
         inverse = 1.0 / top[c]
         for r in range(c + 1, n):
             row = shift(w, r * n)
@@ -129,7 +134,7 @@ def stiff_attempt(lane, work, segment, t, h, controlled):
     d, tableau, z, z_new, w, pivots = lane.system, lane.tableau, work.z, work.z_new, work.w, work.pivots
     n, m, n_inputs = d[N_STATES], d[N_COLUMNS], d[N_INPUTS]
     size = n * (1 + m)
-    if not factorise(d, h, work.jacobian, w, pivots):
+    if not factorise(d, h, work.jacobian, w, pivots, work.spare):
         return math.inf
     for stage in range(8):
         r = shift(work.k, stage * size)
