@@ -30,7 +30,7 @@ failed=()
 for name in "${wanted[@]}"; do
   python=$(interpreter "${name/oldest/3.11}")
   if [ -z "$python" ]; then echo "== $name: no such Python here"; continue; fi
-  export VIRTUAL_ENV="$folder/$name" NUMBA_CACHE_DIR="$folder/$name/numba" EQUIFINAL_CACHE_DIR="$folder/$name/code"
+  export VIRTUAL_ENV="$folder/$name" EQUIFINAL_CACHE_DIR="$folder/$name/code"
   uv venv --quiet --python "$python" "$VIRTUAL_ENV"
   # the oldest of what is asked for directly: a built wheel, or the package as a requirement, would lower nothing
   resolution=$([ "$name" = oldest ] && echo lowest-direct || echo highest)

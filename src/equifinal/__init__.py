@@ -6,7 +6,6 @@ The public names; each is loaded when it is first used, so that ``import equifin
 from __future__ import annotations
 
 from importlib import import_module
-from importlib.metadata import version as _version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
     from equifinal.studies.sample import sample
     from equifinal.words.diagnostics import advise
 
-__version__ = _version("equifinal")
+__version__: str
 
 _HOMES = {
     "Model": "language.model",
@@ -100,6 +99,10 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("equifinal")
     if name not in _HOMES:
         raise AttributeError(f"module 'equifinal' has no attribute '{name}'")
     return getattr(import_module(f"equifinal.{_HOMES[name]}"), name)

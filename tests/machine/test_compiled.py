@@ -24,17 +24,17 @@ def run(**environment: str) -> str:
 
 
 def test_a_damaged_cache_is_no_error(tmp_path: Path) -> None:
-    assert run(NUMBA_CACHE_DIR=str(tmp_path)) == EXPECTED
+    assert run(EQUIFINAL_CACHE_DIR=str(tmp_path)) == EXPECTED
     entries = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert entries
     for path in entries:
         path.write_bytes(b"garbage")
-    assert run(NUMBA_CACHE_DIR=str(tmp_path)) == EXPECTED
+    assert run(EQUIFINAL_CACHE_DIR=str(tmp_path)) == EXPECTED
     for path in entries:
         path.write_bytes(path.read_bytes()[:50])
-    assert run(NUMBA_CACHE_DIR=str(tmp_path)) == EXPECTED
+    assert run(EQUIFINAL_CACHE_DIR=str(tmp_path)) == EXPECTED
 
 
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs a folder that nobody can write to")
 def test_nowhere_to_put_a_cache_is_no_error() -> None:
-    assert run(NUMBA_CACHE_DIR="/proc/self/nowhere") == EXPECTED
+    assert run(EQUIFINAL_CACHE_DIR="/proc/self/nowhere") == EXPECTED

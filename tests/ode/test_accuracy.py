@@ -102,6 +102,42 @@ def test_states_that_stay_zero_cost_nothing(method):
 
 
 @pytest.mark.parametrize("method", METHODS)
+def test_saturation_right_after_the_start(method):
+    """B is made at full speed from a time on that no first step sees."""
+    times = np.linspace(0.05, 0.4, 8)
+    found = solve(
+        "A' = k\nB' = q*A/(K + A)\nx = B\nA(0) = 0\nB(0) = 0\nD' = -D\nD(0) = 1",
+        {"k": 0.5, "q": 5e-5, "K": 1e-8},
+        times,
+        method=method,
+    )
+    assert found.status[0] == Status.ok
+    b = 5e-5 * (times - 2e-8 * np.log1p(times / 2e-8))
+    assert own_errors(found.outputs[0], b[:, None]).max() < 1e-6
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_states_at_the_end_of_the_range_of_numbers(method):
+    """E comes to 1e-297: a guess of its size that cannot be better is not improved again and again."""
+    found = solve(
+        "A' = -A\nB' = m*A^2 - B\nC' = B^4 - C\nE' = C^3 - E\nx = E\nA(0) = 1\nB(0) = 0\nC(0) = 0\nE(0) = 0",
+        {"m": 1e-24},
+        np.linspace(0.5, 5.0, 10),
+        method=method,
+    )
+    assert found.status[0] == Status.ok
+    assert 1e-299 < found.outputs.max() < 1e-295
+    assert found.steps[0] < 2000
+
+
+def test_what_is_zero_stays_zero_beside_large_slopes():
+    """Whatever units a state has that depends on it."""
+    found = solve("A' = -A\nB' = s*A - 1000*B + 1\nx = B\nA(0) = 0\nB(0) = 0", {"s": 1e12}, [1.0, 10.0], method="stiff")
+    assert found.status[0] == Status.ok
+    assert (found.states[0, :, 0] == 0.0).all()
+
+
+@pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("a", [0.013, 0.1, 0.7, 123.456, 1e5 / 7])
 def test_rounding_errors_are_not_followed(method, a):
     """In equilibrium C is zero, but for the rounding errors of slopes that cancel."""

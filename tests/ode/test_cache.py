@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from equifinal.machine import cache, native
+from equifinal.machine import cache, kept, native
 from equifinal.ode import integrator
 
 SOLVE = """
@@ -33,19 +33,13 @@ def solve_in_new_process(directory: Path) -> tuple[str, bool, bool]:
 
 
 @pytest.fixture(scope="module")
-def entry() -> tuple[str, bytes]:
+def entry() -> tuple[str, kept.Code]:
     """The integrator's entry as this process found or made it."""
     integrator.integrator()
-    names = [path.name for path in cache.directory().glob("integrator-*")]
-    for name in names:
-        data = cache.read(name)
-        if data is not None and name == _current_name():
-            return name, data
-    pytest.skip("the cache directory of this machine cannot be written")
-
-
-def _current_name() -> str:
-    return integrator.entry_name()
+    found = kept.find(integrator.entry_name())
+    if found is None:
+        pytest.skip("the cache directory of this machine cannot be written")
+    return integrator.entry_name(), found
 
 
 @pytest.fixture
@@ -125,7 +119,7 @@ def test_default_directory_without_variables(monkeypatch):
 
 
 def test_a_known_machine_needs_neither_numba_nor_sympy(directory, entry):
-    cache.write(*entry)
+    kept.keep(*entry)
     solution, numba, sympy = solve_in_new_process(directory)
     assert float(solution) == pytest.approx(0.36787944, rel=1e-5)
     assert not numba
@@ -133,25 +127,25 @@ def test_a_known_machine_needs_neither_numba_nor_sympy(directory, entry):
 
 
 def test_a_tampered_integrator_is_made_again(directory, entry):
-    """Edited machine code is never run: the entry is compiled anew and replaced."""
-    name, data = entry
-    cache.write(name, data)
-    expected = solve_in_new_process(directory)[0]
-    path = directory / name
-    content = bytearray(path.read_bytes())
+    """Edited machine code is never run: the entry is made anew and replaced."""
+    kept.keep(*entry)
+    (path,) = directory.iterdir()
+    whole = path.read_bytes()
+    content = bytearray(whole)
     content[len(content) // 2] ^= 0xFF
     path.write_bytes(bytes(content))
-    solution, numba, _ = solve_in_new_process(directory)
-    assert solution == expected
-    assert numba
-    assert cache.read(name) is not None
+    solution, _, _ = solve_in_new_process(directory)
+    assert float(solution) == pytest.approx(0.36787944, rel=1e-5)
+    assert path.read_bytes() == whole
 
 
 def test_without_a_cache_it_is_compiled(tmp_path, entry, monkeypatch):
     (tmp_path / "file").write_text("not a directory")
     monkeypatch.setenv("EQUIFINAL_CACHE_DIR", str(tmp_path / "file"))
+    monkeypatch.setattr(kept, "SHIPPED", tmp_path / "nothing")
+    bitcode, _ = native.optimised("define i32 @solve() {\n ret i32 0\n}")
     compiled = []
-    monkeypatch.setattr(integrator, "_compile", lambda: compiled.append(entry[1]) or entry[1])
+    monkeypatch.setattr(integrator, "compiled_code", lambda: compiled.append(1) or kept.Code(bitcode, b"solve"))
     (address,) = integrator._code().addresses.values()
     assert address != 0
     assert len(compiled) == 1
@@ -161,9 +155,8 @@ def test_without_a_cache_it_is_compiled(tmp_path, entry, monkeypatch):
 def test_an_unusable_cache_costs_time_only(tmp_path, entry):
     blocked = tmp_path / "file"
     blocked.write_text("not a directory")
-    solution, numba, _ = solve_in_new_process(blocked)
+    solution, _, _ = solve_in_new_process(blocked)
     assert float(solution) == pytest.approx(0.36787944, rel=1e-5)
-    assert numba
 
 
 def test_object_code_says_what_it_needs():
@@ -174,6 +167,6 @@ def test_object_code_says_what_it_needs():
       ret double %y
     }
     """
-    code, outside = native.emit_object(assembly)
+    bitcode, outside = native.optimised(assembly)
     assert outside == ["exp"]
-    assert native.load_object(code, "f").addresses["f"] != 0
+    assert native.load_object(native.emit_object(bitcode), "f").addresses["f"] != 0

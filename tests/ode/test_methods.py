@@ -10,7 +10,7 @@ import pytest
 
 from equifinal.language.model import Model
 from equifinal.ode import Inputs, compile_system, simulate
-from equifinal.ode.explicit import DENSE, ERROR, STAGES
+from equifinal.ode.stepping.explicit import DENSE, ERROR, STAGES
 from tests.support.ode_problems import CASCADE, HIRES, HIV, ROBERTSON, SI, VAN_DER_POL, relative_error
 
 METHODS = ["explicit", "stiff"]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from equifinal.identifiability.verdicts import Identifiability
+from equifinal.identifiability.analysis import analyse
+from equifinal.identifiability.verdicts import Design, Identifiability
 from equifinal.language.model import Model
-from equifinal.posterior.design import analysed
+from equifinal.posterior.design import analysed, examined
 from equifinal.posterior.study import Study
 from equifinal.problem.data import Experiment, InputSeries, Observations
 from equifinal.problem.noise import Noise
@@ -97,3 +100,27 @@ def test_the_rank_does_not_depend_on_the_seed(seed: int) -> None:
     design = analysed(problem, seed=seed).design
     assert design is not None
     assert design.enough
+
+
+def test_experiments_that_determine_more_than_the_analysis_allows() -> None:
+    """An analysis of another model, which says that no data tell q from k: the solver knows better, and it is said."""
+    problem = problem_of(INFUSED, inputs={"u": InputSeries(np.arange(4.0), np.array([1.0, 3.0, 0.0, 2.0]), "step")})
+    other = Model.parse("x' = -(k + q)*x + u/V\nz' = -l*z\nx(0) = 0\nz(0) = 1\ny = x + z", ["y"], inputs=["u"])
+    wrong = replace(analyse(other), parameters={n: analyse(other).parameters[n] for n in INFUSED.parameters})
+    result = examined(problem, wrong)
+    assert result.design is not None
+    assert result.design.contradicts
+    assert (result.design.rank, result.design.expected) == (4, 3)
+    assert "CONTRADICTION" in identifiability_text(result)
+    assert Identifiability.from_json(result.to_json()) == result
+    study = Study(problem, analysis=result)
+    with pytest.warns(UserWarning, match="CONTRADICT"):
+        fibre, note = study.coarsest_fibre
+    assert fibre.dimension == 0  # every parameter for itself
+    assert "CONTRADICT" in note
+
+
+def test_a_rank_that_is_larger_by_rounding_errors_is_no_contradiction() -> None:
+    by_a_hair = Design(rank=4, expected=3, unseen=(), combinations=(), gap=1e300, points=8, excess=40.0)
+    assert not by_a_hair.contradicts
+    assert not by_a_hair.is_clear

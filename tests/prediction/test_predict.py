@@ -162,7 +162,7 @@ def test_states_that_swap_depend_on_the_prior() -> None:
 def test_a_table_of_predictions() -> None:
     table = prediction_table(run("si"), until=20, states=["S"], draws=100)
     lines = table.to_csv().splitlines()
-    assert lines[0].startswith("name,kind,determined_by_data,time,mean,5%")
+    assert lines[0].startswith("name,kind,identifiable,time,mean,5%")
     assert {line.split(",")[0] for line in lines[1:]} == {"cases", "S"}
     assert {line.split(",")[2] for line in lines[1:] if line.startswith("S,")} == {"no"}
     assert lines[-1].split(",")[3] == "20"

@@ -15,8 +15,12 @@ from tests.support.marks import slow_but
 
 ROOT = Path(__file__).parents[2]
 CODE = """
-import sys
+import os, sys
+from pathlib import Path
 sampler, factor = sys.argv[1], float(sys.argv[2])
+if "NOTHING_SHIPPED" in os.environ:
+    from equifinal.machine import kept
+    kept.SHIPPED = Path(os.devnull)
 from tests.support.clocks import hurry
 hurry(setattr, factor)
 import equifinal
@@ -54,13 +58,16 @@ def test_a_clock_too_fast_and_a_busy_machine(sampler: str) -> None:
         assert draws(sampler, clock=50) == quiet
 
 
-CACHES = ("NUMBA_CACHE_DIR", "EQUIFINAL_CACHE_DIR")
-
-
-# the solver, which is in the second, is compiled anew in every run by a test of that cache
-@pytest.mark.parametrize("emptied", slow_but(CACHES[:1], of=[CACHES[:1], CACHES]))
 @pytest.mark.parametrize("sampler", slow_but("random-walk", of=["random-walk", "geometric", "collapsed"]))
-def test_nothing_compiled(sampler: str, emptied: tuple[str, ...], tmp_path: Path) -> None:
-    fresh = draws(sampler, clock=1, **dict.fromkeys(emptied, str(tmp_path)))
-    assert any(tmp_path.rglob("*"))  # the caches were empty indeed
+def test_nothing_kept(sampler: str, tmp_path: Path) -> None:
+    """Machine code from a cache and made anew, from what was shipped or by compiling, give the same draws."""
+    fresh = draws(sampler, clock=1, EQUIFINAL_CACHE_DIR=str(tmp_path))
+    assert any(tmp_path.iterdir())  # the cache was empty indeed
+    assert fresh == draws(sampler, clock=1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sampler", ["random-walk", "geometric", "collapsed"])
+def test_nothing_kept_and_nothing_shipped(sampler: str, tmp_path: Path) -> None:
+    fresh = draws(sampler, clock=1, EQUIFINAL_CACHE_DIR=str(tmp_path), NOTHING_SHIPPED="1")
     assert fresh == draws(sampler, clock=1)

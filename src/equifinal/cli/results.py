@@ -11,12 +11,14 @@ import typer
 
 from equifinal.cli.common import (
     ChainsOption,
+    ExplainOption,
     JsonOption,
     ProblemArgument,
     QuietOption,
     RunArgument,
     SeedOption,
     WarmupOption,
+    explaining,
     load_problem,
 )
 from equifinal.words.json_output import print_json
@@ -132,6 +134,7 @@ def compare(
         Path | None, typer.Option(metavar="FOLDER", help="Folder for the results.", show_default="NAME-compare")
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace results that are in the folder.")] = False,
+    explain: ExplainOption = False,
     quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -161,8 +164,9 @@ def compare(
     if as_json:
         print_json(comparison_json(comparison) | {"report": str(page)})
         return
-    print("\n".join(comparison_lines(comparison)))
-    print(f"report: {page}")
+    with explaining(explain):
+        print("\n".join(comparison_lines(comparison)))
+        print(f"report: {page}")
     if any(done.interrupted for done in fits.values()):
         raise typer.Exit(130)
 

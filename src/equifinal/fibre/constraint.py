@@ -15,15 +15,16 @@ import math
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numba
 import numpy as np
 from llvmlite import ir
 from numba import types
+from numba.core.ccallback import CFunc
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from equifinal.fibre.combinations import LEAST_SINE, log_volume
 from equifinal.machine.compiled import compiled
+from equifinal.machine.kept import KeptOverloads
 from equifinal.machine.pointers import Doubles, Integers, call, shift
 from equifinal.problem.prior import MIRRORED, from_coordinate
 from equifinal.problem.prior_families import log_kernel
@@ -67,11 +68,10 @@ def _functions() -> tuple[Any, Any]:
 
 
 def _c_function(function: Any, arguments: list[Any]) -> Any:
-    signature = types.int64(*arguments)
-    try:
-        return numba.cfunc(signature, cache=True, error_model="numpy")(function)
-    except Exception:  # no folder for a cache, or a damaged one: compile without
-        return numba.cfunc(signature, error_model="numpy")(function)
+    made: Any = CFunc(function, (tuple(arguments), types.int64), locals={}, options={"error_model": "numpy"})
+    made._cache = KeptOverloads(function)
+    made.compile()
+    return made
 
 
 def _room(typing_context, count):

@@ -41,6 +41,9 @@ class Design:
         steps between those that count; above 30 it is clear; 1e300 if none is left.
     points
         At how many random parameters.
+    excess
+        Where the rank is larger than expected, how much the first singular value that should be zero exceeds what
+        cannot be resolved: far more contradicts the analysis.
     """
 
     rank: int
@@ -49,11 +52,17 @@ class Design:
     combinations: tuple[str, ...]
     gap: float
     points: int
+    excess: float = 0.0
 
     @property
     def is_clear(self) -> bool:
-        """Whether singular values that count are well above those that do not."""
-        return self.gap > 30
+        """Whether singular values that count are well above those that do not, and there are not too many by a hair."""
+        return self.gap > 30 and (self.rank <= self.expected or self.contradicts)
+
+    @property
+    def contradicts(self) -> bool:
+        """Whether these experiments determine more than the analysis says that any can: one of the two is wrong."""
+        return self.rank > self.expected and self.excess > 1000
 
     @property
     def enough(self) -> bool:

@@ -1,7 +1,7 @@
 """Calls of compiled functions by address, from compiled code, and arrays that cost nothing to pass on.
 
 A function handed over as a value is part of the type of the kernel that calls it, which would be compiled anew for
-each. An address is an integer: one kernel, kept in Numba's cache, serves them all.
+each. An address is an integer: one kernel, compiled once, serves them all.
 """
 
 from __future__ import annotations

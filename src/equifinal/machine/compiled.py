@@ -1,15 +1,17 @@
-"""Numba when it is needed, with a cache that can only help.
+"""Numba when it is needed.
 
 Importing Numba costs more than reading and checking a problem, so that it is imported when a compiled function is first
-called, not where it is defined. A cache that is missing, read-only or damaged costs a compilation and is no error.
+called, not where it is defined. Machine code is kept between runs (`equifinal.machine.kept`), not by Numba: its own
+cache does not see an edit in another module.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from functools import cached_property, update_wrapper
 from typing import Any, TypeVar
+
+OPTIONS = {"error_model": "numpy", "nogil": True}
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -30,13 +32,15 @@ class _Compiled:
     def dispatcher(self) -> Any:
         import numba
 
-        options = {"error_model": "numpy", "nogil": True}
-        try:
-            dispatcher = numba.njit(cache=True, **options)(self.function)
-            dispatcher._cache = _Forgiving(dispatcher._cache)
-        except RuntimeError:  # there is no folder to put a cache in
-            dispatcher = numba.njit(**options)(self.function)
+        from equifinal.machine.kept import KeptOverloads
+
+        dispatcher = numba.njit(**OPTIONS)(self.function)
+        dispatcher._cache = KeptOverloads(self.function)
         return dispatcher
+
+    @property
+    def compiled_from(self) -> Sequence[Callable[..., Any]]:
+        return (self.function,)
 
     def __call__(self, *arguments: Any, **options: Any) -> Any:
         return self.dispatcher(*arguments, **options)
@@ -69,6 +73,10 @@ class _ByCode:
 
     def __init__(self, functions: Sequence[Callable[..., Any]]):
         self.functions = functions
+
+    @property
+    def compiled_from(self) -> Sequence[Callable[..., Any]]:
+        return [python for function in self.functions for python in getattr(function, "compiled_from", (function,))]
 
     @cached_property
     def _numba_type_(self) -> Any:
@@ -105,25 +113,3 @@ class _ByCode:
         made = intrinsic(choose)
         cpu_target.typing_context.refresh()
         return cpu_target.typing_context.resolve_value_type(made)
-
-
-class _Forgiving:
-    """Numba's cache, without its errors: a damaged entry is no entry."""
-
-    def __init__(self, cache: Any):
-        self._cache = cache
-
-    def load_overload(self, signature: Any, context: Any) -> Any:
-        """Numba names files by number: of two processes that compile for other types, one may find the other's."""
-        try:
-            found = self._cache.load_overload(signature, context)
-            return found if found is None or found.signature.args == getattr(signature, "args", signature) else None
-        except Exception:  # unpickling garbage raises nearly anything
-            return None
-
-    def save_overload(self, *arguments: Any) -> None:
-        with suppress(Exception):
-            self._cache.save_overload(*arguments)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._cache, name)

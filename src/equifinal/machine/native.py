@@ -77,6 +77,13 @@ def _target() -> Any:
 
 
 @cache
+def triple() -> str:
+    """The architecture and the system that code is for."""
+    with _lock:
+        return _target().triple
+
+
+@cache
 def machine() -> str:
     """What object code depends on besides its source."""
     with _lock:
@@ -98,16 +105,22 @@ def compile_assembly(assembly: str, names: Iterable[str]) -> Code:
         return code
 
 
-def emit_object(assembly: str) -> tuple[bytes, list[str]]:
-    """Object code of a module, optimised, and the names it expects to find outside."""
+def optimised(assembly: str) -> tuple[bytes, list[str]]:
+    """Bitcode of a module, optimised, and the names it expects to find outside."""
     with _lock:
         module = llvm.parse_assembly(assembly)
-        target = _target()
-        passes = llvm.create_pass_builder(target, llvm.create_pipeline_tuning_options(speed_level=3))
+        passes = llvm.create_pass_builder(_target(), llvm.create_pipeline_tuning_options(speed_level=3))
         passes.getModulePassManager().run(module, passes)
         outside = [f.name for f in module.functions if f.is_declaration and not f.name.startswith("llvm.")]
         outside += [g.name for g in module.global_variables if g.is_declaration]
-        return target.emit_object(module), outside
+        return module.as_bitcode(), outside
+
+
+def emit_object(bitcode: bytes) -> bytes:
+    """Object code for this machine."""
+    with _lock:
+        target = _target()
+        return target.emit_object(llvm.parse_bitcode(bitcode))
 
 
 def load_object(code: bytes, name: str) -> Code:

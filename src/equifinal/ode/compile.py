@@ -24,15 +24,15 @@ from equifinal.language.model import Model
 from equifinal.machine import native
 from equifinal.machine.functions import Functions
 from equifinal.machine.sparse import Sparse
-from equifinal.ode import layout
 from equifinal.ode.integrator import integrator
 from equifinal.ode.kinds import Events, Happening
+from equifinal.ode.stepping import layout
 
 _extending = threading.Lock()  # a graph is extended by one thread at a time
 
 
 class Table(NamedTuple):
-    """What the integrator is told: `equifinal.ode.layout` says what stands where."""
+    """What the integrator is told: `equifinal.ode.stepping.layout` says what stands where."""
 
     entries: np.ndarray
     address: int  # of the entries

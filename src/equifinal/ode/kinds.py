@@ -29,7 +29,7 @@ class Kind(NamedTuple):
 
 
 class Happening(NamedTuple):
-    """All events of a system for the integrators; `equifinal.ode.layout` says what stands where."""
+    """All events of a system for the integrators; `equifinal.ode.stepping.layout` says what stands where."""
 
     table: np.ndarray
     numbers: np.ndarray

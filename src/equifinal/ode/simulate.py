@@ -18,9 +18,9 @@ from equifinal.machine.native import address
 from equifinal.ode.compile import System, Table
 from equifinal.ode.inputs import Inputs
 from equifinal.ode.integrator import integrator
-from equifinal.ode.layout import N_SENSITIVITIES, N_STATES, TANGENT, Batch
-from equifinal.ode.rodas5p import TABLEAU
 from equifinal.ode.steady import initial_values, rest
+from equifinal.ode.stepping.layout import N_SENSITIVITIES, N_STATES, TANGENT, Batch
+from equifinal.ode.stepping.rodas5p import TABLEAU
 
 _METHODS = {"auto": 0, "explicit": 1, "stiff": 2}
 _NO_INPUTS, _TIME = np.zeros((1, 1)), np.array([[0.0, 0.0, 1.0]])
@@ -96,7 +96,7 @@ def simulate(
     inputs: Inputs | None = None,
     rtol: float = 1e-6,
     atol: float = 1e-9,
-    max_steps: int = 10_000,
+    max_steps: int = 50_000,
     method: Literal["auto", "explicit", "stiff"] = "auto",
     sensitivities: bool = False,
     threads: int | None = None,

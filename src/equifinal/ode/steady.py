@@ -25,7 +25,7 @@ import numpy as np
 from equifinal.errors import SolverError
 from equifinal.language.expression import TIME, names
 from equifinal.machine.rows import on_rows
-from equifinal.ode import layout
+from equifinal.ode.stepping import layout
 
 if TYPE_CHECKING:
     from equifinal.ode.compile import System

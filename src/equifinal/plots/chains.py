@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from equifinal.errors import DataError, did_you_mean
+from equifinal.plots import scales
+from equifinal.plots.scales import quantity_is_logarithmic
 from equifinal.plots.style import MUTED, colours, panels, shortened, styled
 from equifinal.results.diagnostics import import_arviz
+from equifinal.results.store import problem_of
 
 if TYPE_CHECKING:
     from arviz import InferenceData
@@ -29,7 +32,7 @@ def plot_traces(data: InferenceData, *, names: Sequence[str] | None = None) -> A
             axes.plot(at, row[at], color=colour, lw=0.5, alpha=0.8)
         axes.set(xlabel="draw", xlim=(0, draws.shape[1]))
 
-    return _panels(data, names, draw, lambda name: name)
+    return _panels(data, names, draw, str, scaled=True)
 
 
 def plot_ranks(data: InferenceData, *, names: Sequence[str] | None = None) -> Any:
@@ -45,7 +48,7 @@ def plot_ranks(data: InferenceData, *, names: Sequence[str] | None = None) -> An
         axes.axhline(1.0, color=MUTED, lw=0.8, ls=":")
         axes.set(xlabel="rank among all draws", xlim=(0, 1), ylim=(0, max(2.0, axes.get_ylim()[1])))
 
-    return _panels(data, names, draw, lambda name: f"{shortened(name, 14)}, frequency")
+    return _panels(data, names, draw, lambda title: f"{shortened(title, 14)}, frequency")
 
 
 def plot_autocorrelation(data: InferenceData, *, names: Sequence[str] | None = None, lags: int = LAGS) -> Any:
@@ -62,7 +65,7 @@ def plot_autocorrelation(data: InferenceData, *, names: Sequence[str] | None = N
         axes.axhline(0.0, color=MUTED, lw=0.8, ls=":")
         axes.set(xlabel="lag", xlim=(0, max(most, 1)), ylim=(min(-0.1, axes.get_ylim()[0]), 1.02))
 
-    return _panels(data, names, draw, lambda name: f"{shortened(name, 10)}, autocorr.")
+    return _panels(data, names, draw, lambda title: f"{shortened(title, 10)}, autocorr.")
 
 
 def _panels(
@@ -70,7 +73,9 @@ def _panels(
     names: Sequence[str] | None,
     draw: Callable[[Any, np.ndarray], None],
     label: Callable[[str], str],
+    scaled: bool = False,
 ) -> Any:
+    problem = problem_of(data)
     known = [str(name) for name in data.posterior.data_vars]
     for name in names or ():
         if name not in known:
@@ -84,7 +89,10 @@ def _panels(
             draws = np.asarray(data.posterior[name].values, float)
             if np.isfinite(draws).all():
                 draw(axes, draws)
+                logarithmic = scaled and quantity_is_logarithmic(problem, name, draws.reshape(-1))
+                scales.dress_to_fit(axes.yaxis, logarithmic, most=4)
+                scales.dress_to_fit(axes.xaxis, False, most=4)
             else:
                 axes.text(0.5, 0.5, "some draws are not finite", ha="center", va="center", transform=axes.transAxes)
-            axes.set_ylabel(shortened(label(name), 24))
+            axes.set_ylabel(shortened(label(problem.title(name, unit=scaled)), 24))
     return figure

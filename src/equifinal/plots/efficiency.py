@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from equifinal.errors import DataError
-from equifinal.plots.style import COLUMN, MUTED, colours, short, shortened, styled
+from equifinal.plots.scales import number_text
+from equifinal.plots.style import COLUMN, MUTED, colours, shortened, styled
 from equifinal.results.efficiency import efficiency
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def _bars(axes: Any, values: Mapping[str, tuple[float, bool]]) -> None:
         bar = axes.barh(y, shown - low / 3, left=low / 3, color=colour if trusted else "none", height=0.62)
         bar[0].set_edgecolor(colour)
         bar[0].set_hatch("" if trusted else "////")
-        text = short(float(f"{value:.3g}")) if math.isfinite(value) else "not defined"
+        text = number_text(float(f"{value:.3g}")) if math.isfinite(value) else "not defined"
         text += "" if trusted else " (chains disagree)"
         axes.annotate(text, (shown, y), (4, 0), textcoords="offset points", va="center", fontsize=8)
     axes.set(xscale="log", xlim=(low / 3, high * 30), ylim=(len(values) - 0.5, -0.5))

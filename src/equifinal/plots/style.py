@@ -8,8 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from equifinal.errors import DataError
 from equifinal.files import replace_file
 
@@ -55,27 +53,6 @@ def panels(count: int, height: float) -> tuple[Any, list[Any]]:
     rows = -(-count // 2)
     figure = Figure(figsize=(COLUMN * 2, height * rows), layout="constrained")
     return figure, [figure.add_subplot(rows, 2, k + 1) for k in range(count)]
-
-
-def short(value: float) -> str:
-    """A number for a label: three or four digits, without exponent where that is readable."""
-    if value == 0 or 1e-3 <= abs(value) < 1e6:
-        return np.format_float_positional(value, precision=4, fractional=False, trim="-")
-    return f"{value:.3g}"
-
-
-def plain_log_ticks(axis: Any, low: float, high: float) -> None:
-    """Ticks at powers of ten, written out."""
-    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
-
-    first, last = int(np.ceil(np.log10(low) - 1e-9)), int(np.floor(np.log10(high) + 1e-9))
-    step = max(1, -(-(last - first) // 4))
-    ticks = [10.0**k for k in range(first, last + 1, step)]
-    if len(ticks) < 2:
-        ticks = [low, float(np.sqrt(low * high)), high]
-    axis.set_major_locator(FixedLocator(ticks))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
-    axis.set_minor_locator(NullLocator())
 
 
 def shortened(name: str, most: int = 22) -> str:

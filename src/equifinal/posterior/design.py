@@ -1,9 +1,10 @@
 """What the experiments as they really are determine: the rank of their sensitivities at random parameters.
 
 An analysis assumes inputs, doses and switches that are rich enough, and that moments are seen at which something
-happens. The real ones may be poorer. Here all experiments are solved with sensitivities, at a tight tolerance and at
-dense times, and the singular values of the whole are counted, all columns having the same size. Parameters come from
-the middle of the prior, at several random points, and the largest rank counts: randomness can only make it too small.
+happens. The real ones may be poorer; if they are richer, analysis and solver contradict each other, which is told.
+Here all experiments are solved with sensitivities, at a tight tolerance and at dense times, and the singular values of
+the whole are counted, all columns having the same size. Parameters come from the middle of the prior, at several random
+points, and the largest rank counts: randomness can only make it too small.
 """
 
 from __future__ import annotations
@@ -48,6 +49,7 @@ class _Rank:
     theta: Array
     scale: Array  # of the columns, by parameters relative to their values
     directions: Array  # in which no output changes, in parameters so scaled, a row each
+    sizes: Array  # singular values, in units of what cannot be resolved
 
     def moves(self, slope: Array) -> bool:
         """Whether a function with this gradient changes in one of these directions."""
@@ -99,7 +101,8 @@ def examined(problem: Problem, analysis: Identifiability, *, seed: int = 0) -> I
     given = () if analysis.finer else tuple(c for c in analysis.combinations if not isinstance(c, Name))
     combinations = tuple(to_text(c) for c in given if moves(c)) if best.gap > MARGIN else ()
     expected = len(theta) - analysis.fibre_dimension
-    design = Design(best.rank, best.rank if open_ones else expected, unseen, combinations, best.gap, POINTS)
+    excess = 0.0 if open_ones or best.rank <= expected else float(best.sizes[expected])
+    design = Design(best.rank, best.rank if open_ones else expected, unseen, combinations, best.gap, POINTS, excess)
     dimension = len(theta) - best.rank if open_ones and best.gap > MARGIN else analysis.fibre_dimension
     return replace(analysis, parameters=verdicts, design=design, fibre_dimension=dimension)
 
@@ -181,11 +184,11 @@ def _counted(scaled: Array, blur: float, scale: Array, point: Array) -> _Rank:
     noise = max(LEAST, blur)
     rank = int((w > MARGIN * noise).sum())
     if rank in (0, width):
-        return _Rank(rank, CERTAIN, point, scale, v[rank:])
+        return _Rank(rank, CERTAIN, point, scale, v[rank:], w / noise)
     # singular values may well fall by such steps: the last one must be far longer
     step = max((w[i] / w[i + 1] for i in range(rank - 1)), default=1.0)
     gap = MARGIN * w[rank - 1] / max(w[rank], noise) / max(MARGIN, step**STEEPER)
-    return _Rank(rank, float(gap), point, scale, v[rank:])
+    return _Rank(rank, float(gap), point, scale, v[rank:], w / noise)
 
 
 def _span(experiment: Experiment) -> tuple[float, float] | None:

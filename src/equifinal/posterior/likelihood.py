@@ -46,7 +46,8 @@ class ExperimentLikelihood:
         for entry in self.experiment.observations:
             needed = (entry.output, *map(text_of, entry.noise.expressions))
             rows = np.isin(self.times, np.concatenate([entry.times, entry.previous[~np.isnan(entry.previous)]]))
-            found[np.ix_(rows, [self.system.model.outputs.index(name) for name in needed])] = True
+            for name in needed:
+                found[rows, self.system.model.outputs.index(name)] = True
         return None if found.all() else found
 
     def arguments(self, theta: Array) -> Array:
@@ -56,15 +57,15 @@ class ExperimentLikelihood:
         p[:, self.columns.size :] = self.constants
         return p
 
-    def _solved(self, theta: Array, **options: bool) -> ode.Trajectories:
+    def _solved(self, theta: Array, sensitivities: bool = False) -> ode.Trajectories:
         return ode.simulate(
             self.system,
             self.arguments(theta),
             self.times,
             inputs=self.inputs,
+            sensitivities=sensitivities,
             wanted=self.wanted,
             **self.settings,
-            **options,
         )
 
     def outputs(self, theta: Array) -> tuple[NDArray[np.float64], NDArray[np.int64]]:

@@ -85,6 +85,14 @@ class Study:
         """The fibre of the likelihood; raises `IdentifiabilityError` where it is not known, or of no use."""
         if self._given:
             return self._given
+        design = self.analysis.design
+        if design is not None and design.contradicts:
+            contradiction = (
+                f"ANALYSIS AND SOLUTIONS CONTRADICT EACH OTHER: {design.expected} combinations of the parameters are "
+                f"said to be identifiable, but the sensitivities of the experiments have rank {design.rank}"
+            )
+            warn(contradiction, stacklevel=2)
+            raise IdentifiabilityError(contradiction)
         points = self.analysis.fibre_degree
         if points > MOST_POINTS:
             raise IdentifiabilityError(

@@ -9,19 +9,20 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from equifinal import ode
 from equifinal.errors import DataError, SolverError
-from equifinal.language.expression import Name, Sum, evaluate, names
+from equifinal.language.expression import evaluate, names
 from equifinal.language.functions import call_on_arrays
 from equifinal.language.lowering import without_conditions
-from equifinal.language.model import Event, Model
+from equifinal.language.model import Model
 from equifinal.posterior.likelihood import known_inputs
+from equifinal.prediction.moments import Moment, level_steps, moments
 from equifinal.prediction.simulate import check_times
 from equifinal.problem.data import Experiment, Observations
 from equifinal.problem.noise import Sides
@@ -37,13 +38,6 @@ DRAWS, CURVE = 1000, 121  # draws of a band, and times of a curve, unless told o
 BEYOND = 1.25  # how much further than the data a prediction goes by itself
 MOST_EVENTS = 50  # around which a curve has more times
 MAX_CELLS, CHECKED_CELLS = 200_000_000, 5_000_000  # numbers held at once
-
-
-class Moment(NamedTuple):
-    """When something happens, and whether it is an addition to a state, as a dose is, or another change."""
-
-    time: float
-    adds: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +56,9 @@ class Band:
     mean
         Of the trajectory.
     moments
-        When something happens to the model, where that is within the times; medians over the draws.
+        What happens to the model within the times; medians over the draws.
+    levels
+        What is constant between moments and changes there, by name: rows of a time and the value from then on.
     """
 
     experiment: str
@@ -73,6 +69,7 @@ class Band:
     quantiles: Array
     observed: Array | None
     moments: tuple[Moment, ...] = ()
+    levels: Mapping[str, Array] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,6 +86,8 @@ class Check:
         Quantiles of new observations there, censored in the same way.
     residuals
         (observed - mean) / sd of the new observations: of order 1 where the model fits.
+    ranks
+        Share of the new observations that are less than each observation, with half of those that equal it.
     inside_50, inside_90
         Share of the observations inside the bands of new observations: near 0.5 and 0.9 where noise and model fit.
     p_size, p_trend
@@ -105,6 +104,7 @@ class Check:
     expected: Array
     replicated: Array
     residuals: Array
+    ranks: Array
     inside_50: float
     inside_90: float
     p_size: float
@@ -191,42 +191,24 @@ def predict(
         noises = {entry.output: entry for entry in experiment.observations}
         computed = noise_columns(experiment, found.outputs[fine])
         happens = moments(experiment.model, problem.parameters, theta, grid)
+        levels = level_steps(experiment.model, problem.parameters, theta, happens)
+        own: list[tuple[str, str, Array, Array | None]] = []
+
         for j, name in enumerate(experiment.model.outputs):
             curve, seen, entry = found.outputs[fine, :, j], None, noises.get(name)
             if entry is not None and not entry.increment and not entry.noise.by_row:
                 made = _scattered(entry, curve, computed, problem, theta[fine], rng)
                 seen = quantiles(np.clip(made, *entry.noise.general_limits))
-            bands.append(
-                Band(experiment.name, name, "output", grid, curve.mean(axis=0), quantiles(curve), seen, happens)
-            )
+            own.append((name, "output", curve, seen))
         for j, name in enumerate(experiment.model.states):
             if name not in experiment.model.outputs:
-                curve = found.states[fine, :, j]
-                bands.append(
-                    Band(experiment.name, name, "state", grid, curve.mean(axis=0), quantiles(curve), None, happens)
-                )
+                own.append((name, "state", found.states[fine, :, j], None))
         for j, name in enumerate(experiment.model.trajectories, len(experiment.solved.outputs)):
-            curve = found.outputs[fine, :, j]
-            bands.append(
-                Band(experiment.name, name, "quantity", grid, curve.mean(axis=0), quantiles(curve), None, happens)
-            )
+            own.append((name, "quantity", found.outputs[fine, :, j], None))
+        for name, kind, curve, seen in own:
+            mean = curve.mean(axis=0)
+            bands.append(Band(experiment.name, name, kind, grid, mean, quantiles(curve), seen, happens, levels))
     return Predictions(tuple(bands), len(theta), int(failed.sum()))
-
-
-def moments(model: Model, parameters: Sequence[str], theta: Array, grid: Array) -> tuple[Moment, ...]:
-    """When events, conditions on time and an onset act, within the times of a grid."""
-    lowered = without_conditions(model)
-    values: dict[str, Any] = dict(zip(parameters, theta.T, strict=True))
-    values |= {name: float(value) for name, value in model.constants.items()}
-    acts = [(event.time, _adds(event)) for event in lowered.jumps]
-    acts += [] if model.onset is None else [(model.start_time, False)]
-    found = {Moment(float(np.median(evaluate(time, values, float, call_on_arrays))), adds) for time, adds in acts}
-    return tuple(sorted(m for m in found if grid[0] <= m.time <= grid[-1]))
-
-
-def _adds(event: Event) -> bool:
-    """Whether all that an event does is to add to states, or to begin or end an infusion."""
-    return all(isinstance(value, Sum) and value.terms[0] == Name(name) for name, value in event.sets.items())
 
 
 def check(problem: Problem, theta: Array, *, seed: int = 0) -> list[Check]:
@@ -277,6 +259,7 @@ def _check(experiment: str, entry: Observations, mean: Array, made: Array) -> Ch
         quantiles(mean),
         bands,
         residuals,
+        ranks=np.mean(made < y, axis=0) + 0.5 * np.mean(made == y, axis=0),
         inside_50=float(np.mean((bands[1] <= y) & (y <= bands[3]))),
         inside_90=float(np.mean((bands[0] <= y) & (y <= bands[4]))),
         p_size=p_size,

@@ -27,7 +27,7 @@ class SolverSettings:
 
     rtol: float = 1e-6
     atol: float = 1e-9
-    max_steps: int = 10_000
+    max_steps: int = 50_000
     method: str = "auto"
 
     def __post_init__(self) -> None:

@@ -25,7 +25,8 @@ from equifinal.formats.json import problem_from_json, problem_to_json
 from equifinal.posterior.posterior import Posterior
 from equifinal.problem.problem import Problem
 from equifinal.results.diagnostics import import_arviz
-from equifinal.samplers.running.run import Chunk, Draws
+from equifinal.samplers.running.run import Draws
+from equifinal.samplers.running.segment import Chunk
 
 if TYPE_CHECKING:
     from arviz import InferenceData

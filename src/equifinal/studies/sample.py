@@ -18,7 +18,8 @@ from equifinal.results.diagnostics import mixing
 from equifinal.results.store import store_identifiability, to_inference_data
 from equifinal.samplers import registry
 from equifinal.samplers.protocol import FibreUse
-from equifinal.samplers.running.run import Mixing, Update, run
+from equifinal.samplers.running.run import run
+from equifinal.samplers.running.under_way import Mixing, Update
 from equifinal.samplers.settings import run_settings
 from equifinal.studies.ahead import compile_ahead
 from equifinal.studies.progress import show_compiling, show_run, show_stage
@@ -112,6 +113,7 @@ def sample(
     with show_stage("collecting results", visible):
         data = to_inference_data(posterior, made)
     data.attrs["notes"] = json.dumps([*notes, *made.notes])
+    data.attrs["asked"] = json.dumps({name: value for name, value in asked.items() if value is not None}, default=str)
     if study.known_analysis is not None:
         store_identifiability(data, study.known_analysis)
     return data

@@ -59,7 +59,7 @@ def _freedom(freedom: Freedom, further: str) -> str:
             return f"{listed(shown)} may be exchanged in any order: {UNSEEN}"
         case SeveralValues(names, points):
             have = "has several values that give" if len(names) == 1 else "have several values each that give"
-            counted = f" ({points} parameter sets, counted over the complex numbers)" if points > 1 else ""
+            counted = f" (in up to {points} parameter sets)" if points > 1 else ""
             return f"{listed(names)} {have} the same output{counted}"
     raise TypeError(f"no words for {freedom!r}")
 
@@ -142,9 +142,9 @@ def trajectories_page(verdicts: Mapping[str, Mapping[str, str]]) -> Any:
     from rich.text import Text
 
     shown = {
-        "globally": ("determined", "green"),
-        "locally": ("one of several", "yellow"),
-        "not": ("not determined", "red"),
+        "globally": ("identifiable", "green"),
+        "locally": ("up to alternatives", "yellow"),
+        "not": ("not identifiable", "red"),
         "unknown": ("not found out within the limits", "yellow"),
     }
     table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
@@ -197,6 +197,14 @@ def design_sentences(result: Identifiability) -> list[str]:
     where = f"at {design.points} random points of the prior, dense times, to 1e-12"
     if not design.is_clear:
         return [*sentences, f"How much they determine could not be told clearly by their sensitivities ({where})."]
+    if design.contradicts:
+        return [
+            *sentences,
+            "CONTRADICTION: these experiments determine more than the analysis says that any can. Their sensitivities "
+            f"have rank {design.rank}, not {design.expected} at most ({where}).",
+            "One of the two is wrong, so do not rely on what is said here of parameters that cannot be identified. "
+            "Samplers do not use the combinations. Please report this model.",
+        ]
     if design.enough:
         return [*sentences, f"Their sensitivities have rank {design.rank} ({where}): nothing is lost."]
     lost = listed([*design.unseen, *design.combinations])
@@ -225,7 +233,7 @@ def identifiability_text(result: Identifiability) -> str:
 
 def _verdict(word: str, count: int) -> str:
     if word == "locally":
-        return f"one of {count} values" if count else "at least locally (globally: not known)"
+        return f"up to {count} values" if count else "at least locally (globally: not known)"
     return LABELS[word]
 
 
@@ -239,9 +247,9 @@ def headline(result: Identifiability) -> str:
     if r == 0 and degree == 0:
         return "Every parameter is identifiable at least locally; the global question was not settled."
     if r == 0:
-        return f"{degree} parameter sets (counted over the complex numbers) give the same output."
+        return f"Up to {degree} parameter sets give the same output."
     shape = "a curve" if r == 1 else f"a set of dimension {r}"
-    branches = f" with {'' if result.complete else 'at most '}{degree} branches" if degree > 1 else ""
+    branches = f" with up to {degree} branches" if degree > 1 else ""
     return f"Parameters that give the same output form {shape}{branches}, called a fibre."
 
 

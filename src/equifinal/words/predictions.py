@@ -25,20 +25,15 @@ from equifinal.prediction.predict import (
     prior_rows,
 )
 from equifinal.results.store import identifiability_of, problem_of
+from equifinal.words.trajectories import BADGES, precision_text
 
 if TYPE_CHECKING:
     from arviz import InferenceData
 
-VERDICTS = {
-    True: "determined by the data",
-    False: "not determined by the data, so its band depends on your prior",
-    None: "not known whether the data determine it",
-}
-
 
 @dataclass(frozen=True, eq=False)
 class PredictionTable:
-    """Bands, whether the data determine each of them, and checks against the data.
+    """Bands, whether each of them is identifiable, and checks against the data.
 
     ``determined`` maps (experiment, name) to True, False or None (not known).
     """
@@ -54,7 +49,7 @@ class PredictionTable:
         writer = csv.writer(buffer, lineterminator="\n")
         levels = [f"{level * 100:g}%" for level in LEVELS]
         several = any(b.experiment for b in self.bands)
-        start = ["experiment"] * several + ["name", "kind", "determined_by_data", "time", "mean"]
+        start = ["experiment"] * several + ["name", "kind", "identifiable", "time", "mean"]
         writer.writerow([*start, *levels, *(f"observed {level}" for level in levels)])
         for band in self.bands:
             verdict = {True: "yes", False: "no", None: "unknown"}[self.determined.get((band.experiment, band.name))]
@@ -75,7 +70,7 @@ class PredictionTable:
                     "experiment": b.experiment,
                     "name": b.name,
                     "kind": b.kind,
-                    "determined_by_data": self.determined.get((b.experiment, b.name)),
+                    "identifiable": self.determined.get((b.experiment, b.name)),
                     "times": b.times.tolist(),
                     "mean": b.mean.tolist(),
                     "quantiles": b.quantiles.tolist(),
@@ -97,11 +92,12 @@ class PredictionTable:
         }
 
     def words(self) -> list[str]:
-        """Say of each trajectory whether the data determine it, and of each output how well it fits."""
+        """Say of each trajectory whether it is identifiable and how well known, and of each output how it fits."""
         lines = []
         for band in self.bands:
             verdict = self.determined.get((band.experiment, band.name))
-            lines.append(f"{_place(band)} ({band.kind}): {VERDICTS[verdict]}")
+            told = ", ".join(text for text in (BADGES[verdict], precision_text(band)) if text)
+            lines.append(f"{_place(band)} ({band.kind}): {told}")
         for c in self.checks:
             where = f"{c.output} [{c.experiment}]" if c.experiment else c.output
             lines.append(

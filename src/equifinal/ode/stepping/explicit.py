@@ -15,9 +15,9 @@ from __future__ import annotations
 from fractions import Fraction
 
 from equifinal.machine.pointers import always_inline, shift
-from equifinal.ode.field import field, squared_error
-from equifinal.ode.layout import N_COLUMNS, N_STATES
-from equifinal.ode.structs import compiled, inlined
+from equifinal.ode.stepping.field import field, squared_error
+from equifinal.ode.stepping.layout import N_COLUMNS, N_STATES
+from equifinal.ode.stepping.structs import compiled, inlined
 
 # Row i: weights of the stages before it. The last row is the fifth-order solution.
 STAGES = [

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 
 from equifinal.machine.pointers import always_inline, call, never_inline, shift
-from equifinal.ode.layout import (
+from equifinal.ode.stepping.layout import (
     N_COLUMNS,
     N_INPUTS,
     N_OWN,
@@ -29,7 +29,7 @@ from equifinal.ode.layout import (
     RHS,
     TANGENT,
 )
-from equifinal.ode.structs import compiled
+from equifinal.ode.stepping.structs import compiled
 
 
 @compiled

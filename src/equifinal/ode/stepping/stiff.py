@@ -23,12 +23,21 @@ from __future__ import annotations
 import math
 
 from equifinal.machine.pointers import call, shift
-from equifinal.ode.field import field, spread, squared_error
-from equifinal.ode.layout import CURVATURE, DRIFT, JACOBIAN, N_COLUMNS, N_INPUTS, N_STATES, NNZ_JACOBIAN, PATTERNS
-from equifinal.ode.rodas5p import A_AT, C_AT, D_AT, GAMMA, H_AT, NODE_AT
-from equifinal.ode.structs import compiled, inlined
+from equifinal.ode.stepping.field import field, spread, squared_error
+from equifinal.ode.stepping.layout import (
+    CURVATURE,
+    DRIFT,
+    JACOBIAN,
+    N_COLUMNS,
+    N_INPUTS,
+    N_STATES,
+    NNZ_JACOBIAN,
+    PATTERNS,
+)
+from equifinal.ode.stepping.rodas5p import A_AT, C_AT, D_AT, GAMMA, H_AT, NODE_AT
+from equifinal.ode.stepping.structs import compiled, inlined
 
-DIAGONAL = 1e4  # how much larger another pivot must be to be preferred to the diagonal
+DIAGONAL = 1e4  # how much larger another pivot, in units of its row, must be to be preferred to the diagonal
 LARGEST_LAST_TERM = 27 / 256  # of theta^3 (1 - theta) on a step
 
 
@@ -48,12 +57,13 @@ def prepare(lane, work, segment):
 
 
 @inlined
-def factorise(d, h, jacobian, w, pivots):
+def factorise(d, h, jacobian, w, pivots, rows):
     """LU factors of I/(gamma h) - J with row exchanges, in place; False if singular or not finite.
 
     Zero entries are passed over, which makes nearly banded systems cheap. The diagonal is preferred as pivot, for then
-    zeros stay zeros, and a state's rounding errors are those of its own slope. After the n pivots come two numbers for
-    each row: the first and the last column with anything in it.
+    zeros stay zeros, and a state's rounding errors are those of its own slope. Rows are compared in units of their
+    largest entries, which ``rows`` takes, as states may have any units. After the n pivots come two numbers for each
+    row: the first and the last column with anything in it.
     """
     n, count = d[N_STATES], d[NNZ_JACOBIAN]
     pattern = shift(d, PATTERNS)
@@ -63,11 +73,14 @@ def factorise(d, h, jacobian, w, pivots):
         w[pattern[e] * n + pattern[count + e]] = -jacobian[e]
     for i in range(n):
         w[i * n + i] += 1.0 / (GAMMA * h)
+        rows[i] = abs(w[i * n + i])
+    for e in range(count):
+        rows[pattern[e]] = max(rows[pattern[e]], abs(jacobian[e]))
     for c in range(n):
         best, largest = c, DIAGONAL * abs(w[c * n + c])
         for r in range(c + 1, n):
-            if abs(w[r * n + c]) > largest:
-                best, largest = r, abs(w[r * n + c])
+            if w[r * n + c] != 0.0 and abs(w[r * n + c]) * rows[c] > largest * rows[r]:
+                best, largest = r, abs(w[r * n + c]) * rows[c] / rows[r]
         if not (largest > 0.0 and math.isfinite(largest)):
             return False
         pivots[c] = float(best)
@@ -76,6 +89,7 @@ def factorise(d, h, jacobian, w, pivots):
             other = shift(w, best * n)
             for j in range(n):
                 top[j], other[j] = other[j], top[j]
+            rows[best] = rows[c]
         inverse = 1.0 / top[c]
         for r in range(c + 1, n):
             row = shift(w, r * n)
@@ -128,7 +142,7 @@ def stiff_attempt(lane, work, segment, t, h, controlled):
     d, tableau, z, z_new, w, pivots = lane.system, lane.tableau, work.z, work.z_new, work.w, work.pivots
     n, m, n_inputs = d[N_STATES], d[N_COLUMNS], d[N_INPUTS]
     size = n * (1 + m)
-    if not factorise(d, h, work.jacobian, w, pivots):
+    if not factorise(d, h, work.jacobian, w, pivots, work.spare):
         return math.inf
     for stage in range(8):
         r = shift(work.k, stage * size)

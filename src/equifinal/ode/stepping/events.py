@@ -25,9 +25,9 @@ import math
 import numpy as np
 
 from equifinal.machine.pointers import call, doubles_at, integers_at, never_inline, shift
-from equifinal.ode.field import all_finite, inputs_at
-from equifinal.ode.floors import follow
-from equifinal.ode.layout import (
+from equifinal.ode.stepping.field import all_finite, inputs_at
+from equifinal.ode.stepping.floors import follow
+from equifinal.ode.stepping.layout import (
     EVENTS,
     JUMP,
     JUMP_TANGENT,
@@ -45,8 +45,8 @@ from equifinal.ode.layout import (
     WHEN,
     WHEN_TANGENT,
 )
-from equifinal.ode.output import write_rows
-from equifinal.ode.structs import compiled, inlined
+from equifinal.ode.stepping.output import write_rows
+from equifinal.ode.stepping.structs import compiled, inlined
 
 EVENT_STEPS = 100.0  # that an event adds to those that a lane may take
 START, ALLOWED = 0, 1  # places in ``clock``

@@ -17,11 +17,12 @@ from __future__ import annotations
 import math
 
 from equifinal.machine.pointers import call, shift
-from equifinal.ode.field import column_parameters, inputs_at
-from equifinal.ode.layout import JACOBIAN, N_COLUMNS, N_OWN, N_STATES, NNZ_JACOBIAN, PATTERNS
-from equifinal.ode.structs import compiled, inlined
+from equifinal.ode.stepping.field import column_parameters, inputs_at
+from equifinal.ode.stepping.layout import JACOBIAN, N_COLUMNS, N_OWN, N_STATES, NNZ_JACOBIAN, PATTERNS
+from equifinal.ode.stepping.structs import compiled, inlined
 
 SMALL_SHARE = 1e-5  # of the relative tolerance at the largest value: what may pass as zero
+SMALL_ENOUGH = 0.01  # the same, for a guess to do: the estimate of the error of the first step may be that wrong
 SMALLEST = 1e-300
 SHORT = 0.1  # of the shortest time scale: a step in which errors of something that begins at zero do not matter
 ROUNDING = 1e-13  # of the terms that make up a slope: what cannot be resolved
@@ -91,8 +92,9 @@ def correct_sizes(lane, work):
     """Whether a state came out much smaller than guessed: then its size is known now, and the solve to be repeated."""
     wrong = False
     for i in range(lane.system[N_STATES]):
-        found = work.largest[i]
-        if found > SMALLEST and floor_of(work.sizes[i], lane.rtol, lane.atol) > lane.rtol * found:
+        found, guessed = work.largest[i], floor_of(work.sizes[i], lane.rtol, lane.atol)
+        better = floor_of(found, lane.rtol, lane.atol)
+        if found > SMALLEST and guessed > SMALL_ENOUGH * lane.rtol * found and guessed > better:
             work.sizes[i], wrong = found, True
     return wrong
 

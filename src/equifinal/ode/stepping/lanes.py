@@ -12,11 +12,20 @@ import numpy as np
 from numba import types
 
 from equifinal.machine.pointers import Doubles, Integers, always_inline, integers_at, shift, take_next
-from equifinal.ode.control import LEAST_ERROR, LEAST_MEMORY, growth, rough_log2
-from equifinal.ode.events import ALLOWED, START, begin_timeline, due_at, happen, last_time, rows_before, set_timeline
-from equifinal.ode.explicit import at_stability_edge, explicit_attempt
-from equifinal.ode.field import all_finite, field
-from equifinal.ode.floors import (
+from equifinal.ode.stepping.control import LEAST_ERROR, LEAST_MEMORY, growth, rough_log2
+from equifinal.ode.stepping.events import (
+    ALLOWED,
+    START,
+    begin_timeline,
+    due_at,
+    happen,
+    last_time,
+    rows_before,
+    set_timeline,
+)
+from equifinal.ode.stepping.explicit import at_stability_edge, explicit_attempt
+from equifinal.ode.stepping.field import all_finite, field
+from equifinal.ode.stepping.floors import (
     correct_sizes,
     doubt_sensitivities,
     first_floors,
@@ -25,16 +34,17 @@ from equifinal.ode.floors import (
     lift_over_rounding,
     note_slips,
 )
-from equifinal.ode.layout import N_COLUMNS, N_EVENTS, N_INPUTS, N_OWN, N_SENSITIVITIES, N_STATES, ONSET
-from equifinal.ode.output import blank_rows, set_start, write_rows
-from equifinal.ode.stiff import interpolation_doubt, prepare, stiff_attempt
-from equifinal.ode.structs import Rows, compiled, divided, inlined, lane_of, read_batch, rows_of
+from equifinal.ode.stepping.layout import N_COLUMNS, N_EVENTS, N_INPUTS, N_OWN, N_SENSITIVITIES, N_STATES, ONSET
+from equifinal.ode.stepping.output import blank_rows, set_start, write_rows
+from equifinal.ode.stepping.stiff import interpolation_doubt, prepare, stiff_attempt
+from equifinal.ode.stepping.structs import Rows, compiled, divided, inlined, lane_of, read_batch, rows_of
 
 OK, TOO_MANY_STEPS, STEP_TOO_SMALL, NOT_FINITE = 0, 1, 2, 3
 AUTO, EXPLICIT, STIFF = 0, 1, 2
 
 # Steps at the edge of stability before switching, more for many states as stiff steps are dearer there.
 STIFF_STEPS, STIFF_STEPS_PER_STATE = 15, 2
+MANY_STEPS = 5000  # after which stiff steps are tried, too: they may be longer
 CALM_STEPS = 6  # away from the edge, after which it is forgotten
 NOISE_CHECK = 64  # steps between looks at rounding errors, beside those after repeated rejections
 TINY = 2.3e-16
@@ -201,7 +211,7 @@ def integrate(lane, work, rows, controlled):
             elif calm == CALM_STEPS:
                 at_edge = 0
         move(lane, work, stiff)
-        if at_edge == patience and not stiff:
+        if not stiff and method == AUTO and (at_edge == patience or lane.steps[0] > MANY_STEPS):
             stiff, fresh = True, True
         t = t_new
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 
 from equifinal.machine.pointers import always_inline, bits_of, number_of
-from equifinal.ode.structs import compiled
+from equifinal.ode.stepping.structs import compiled
 
 # After an accepted step h is multiplied by 0.9 err^-GROWTH err_before^MEMORY.
 MEMORY = 0.04

@@ -9,7 +9,7 @@ from numba import njit, types
 from numba.extending import intrinsic
 
 from equifinal.machine.pointers import Integers, doubles_at, integers_at, shift
-from equifinal.ode.layout import (
+from equifinal.ode.stepping.layout import (
     N_COLUMNS,
     N_EVENTS,
     N_INPUTS,

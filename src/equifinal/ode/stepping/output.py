@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 
 from equifinal.machine.pointers import call, doubles_at, never_inline, shift
-from equifinal.ode.explicit import explicit_interpolate
-from equifinal.ode.field import all_finite, column_parameters, inputs_at
-from equifinal.ode.layout import (
+from equifinal.ode.stepping.explicit import explicit_interpolate
+from equifinal.ode.stepping.field import all_finite, column_parameters, inputs_at
+from equifinal.ode.stepping.layout import (
     N_COLUMNS,
     N_OUTPUTS,
     N_SENSITIVITIES,
@@ -23,8 +23,8 @@ from equifinal.ode.layout import (
     START,
     START_TANGENT,
 )
-from equifinal.ode.stiff import stiff_interpolate
-from equifinal.ode.structs import compiled, inlined
+from equifinal.ode.stepping.stiff import stiff_interpolate
+from equifinal.ode.stepping.structs import compiled, inlined
 
 
 @inlined

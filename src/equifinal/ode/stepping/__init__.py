@@ -1,0 +1,1 @@
+"""The integrators themselves, which Numba compiles to one function: one lane after the other, step by step."""
