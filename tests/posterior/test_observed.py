@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 
 from equifinal.formats.toml import loads
 from equifinal.language.expression import evaluate
@@ -236,3 +237,44 @@ def test_failed_solves_have_no_expansion() -> None:
     alone = posterior.expand(theta[1:])
     for both, one in zip(found, alone, strict=True):
         np.testing.assert_array_equal(both[1:], one)
+
+
+SHARE = """
+[model]
+equations = \"\"\"
+x' = s - k*x
+z' = s - 2*k*z
+x(0) = 0
+z(0) = 0
+y = x + 1
+share = x/(x + z)
+\"\"\"
+outputs = ["y", "share"]
+[parameters]
+k = { prior = "uniform", lower = 0, upper = 2 }
+s = { prior = "uniform", lower = 0, upper = 5 }
+[noise]
+y = { family = "normal", sd = 0.5 }
+share = { family = "normal", sd = 0.1 }
+[data]
+time = [0, 1, 2]
+y = [1.2, 2, 3]
+share = [@, 0.55, 0.6]
+"""
+
+
+def test_an_output_may_be_undefined_where_nobody_looks() -> None:
+    """A share of nothing is 0/0; that matters only if it is said to have been observed."""
+    theta = np.array([[0.7, 2.0]])
+    unseen = Posterior(loads(SHARE.replace("@", "nan")))
+    t = np.array([0.0, 1.0, 2.0])
+    x, z = (2 / k * (1 - np.exp(-k * t)) for k in (0.7, 1.4))
+    expected = norm.logpdf([1.2, 2, 3], x + 1, 0.5).sum()
+    expected += norm.logpdf([0.55, 0.6], (x[1:] / (x[1:] + z[1:])), 0.1).sum()
+    np.testing.assert_allclose(unseen.log_likelihood(theta).values, expected, rtol=1e-6)
+    found = unseen.expand(theta)
+    np.testing.assert_allclose(found.gradient, numerical(unseen, theta), rtol=1e-4)
+    assert found.failures.tolist() == [0]
+    seen = Posterior(loads(SHARE.replace("@", "0.5")))
+    assert seen.log_likelihood(theta).values.tolist() == [-np.inf]
+    assert seen.expand(theta).failures.tolist() == [1]
