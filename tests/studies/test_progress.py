@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from equifinal.samplers.protocol import Partly
-from equifinal.samplers.running.run import Mixing, Update
+from equifinal.samplers.running.under_way import Mixing, Update
 from equifinal.samplers.settings import RunSettings
 from equifinal.studies import progress
 from equifinal.studies.progress import show_run

@@ -30,7 +30,7 @@ FAILED_MOVES = 0.3
 LEAST_ACCEPTANCE, MISFIT_LIMIT = 0.005, 5.0
 VARIANCE_LIMIT, ZERO_LIMIT, EMPTY_LIMIT = 2.0, 0.2, 0.95
 
-K_LIMIT, FRESH_DRAWS = 0.7, 1000
+TOO_HIGH, FRESH_DRAWS = 2.0, 1000  # times a weight for which a run would be begun again; and draws, at least
 EXTREMES, EXTREME_SHARE = (0.01, 0.99), 0.5  # quantiles that need a share of the effective draws wanted
 
 Row = Mapping[str, float]
@@ -270,12 +270,12 @@ def _on_moves(data: InferenceData) -> Iterator[Concern]:
 def _on_estimates(data: InferenceData) -> Iterator[Concern]:
     """The pseudo-marginal sampler's estimates of p_C, the prior density of the combinations."""
     measured, counts = findings(data), sampler_counts(data)
-    settings = json.loads(data.attrs.get("settings", "{}"))
     # steps find the tails that fresh draws miss; and a few draws tell nothing of tails
-    fresh = data.posterior.sizes["chain"] * data.posterior.sizes["draw"] * settings.get("thin", 1)
-    heavy = misses_tails(measured.get("k_hat", 0.0), measured.get("largest_weight", 1.0))
-    if measured.get("lanes") == 1 and fresh >= FRESH_DRAWS and heavy:
-        yield Concern("missed tails", numbers={"k_hat": measured["k_hat"], "limit": K_LIMIT}, serious=True)
+    fresh = int(measured.get("fresh_draws", 0))
+    if measured.get("lanes") == 1 and fresh >= FRESH_DRAWS:
+        shape, highest = measured["k_hat"], measured["highest_weight"]
+        if misses_tails(shape, highest, fresh, times=TOO_HIGH):
+            yield Concern("missed tails", numbers={"k_hat": shape, "highest": highest}, serious=True)
     if "log_estimate_variance" not in measured:
         return
     variance, zero = measured["log_estimate_variance"], measured["zero_estimates"]

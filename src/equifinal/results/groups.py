@@ -22,7 +22,8 @@ from equifinal.posterior.posterior import Posterior
 from equifinal.prediction.predict import new_observations, prior_rows
 from equifinal.problem.problem import Problem
 from equifinal.results.arviz_lines import from_groups
-from equifinal.samplers.running.run import Chunk, Draws
+from equifinal.samplers.running.run import Draws
+from equifinal.samplers.running.segment import Chunk
 
 if TYPE_CHECKING:
     from arviz import InferenceData

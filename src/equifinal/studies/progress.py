@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 from equifinal.ode.integrator import is_compiled
 from equifinal.samplers.protocol import Partly
-from equifinal.samplers.running.run import Update
+from equifinal.samplers.running.under_way import Update
 
 LINE_SECONDS = 5.0
 

@@ -20,7 +20,8 @@ from equifinal.results.groups import to_inference_data
 from equifinal.results.store import store_identifiability
 from equifinal.samplers import registry
 from equifinal.samplers.protocol import FibreUse
-from equifinal.samplers.running.run import Mixing, Update, run
+from equifinal.samplers.running.run import run
+from equifinal.samplers.running.under_way import Mixing, Update
 from equifinal.samplers.settings import run_settings
 from equifinal.studies.ahead import compile_ahead
 from equifinal.studies.progress import show_compiling, show_run, show_stage

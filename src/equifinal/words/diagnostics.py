@@ -92,9 +92,9 @@ SENTENCES: dict[ConcernKind, str] = {
         "p(c) are noisy, so use more points (option aux)."
     ),
     "missed tails": (
-        "k-hat, the shape of the tail of all proposals' weights, is {k_hat:.2f}, and should be below {limit}: the "
-        "proposal misses a part of the posterior. Do not use these numbers, least of all quantiles near 0 and 1; try "
-        "another seed."
+        "A proposal had {highest:.0f} times the mean weight, and k-hat, the shape of the tail of all weights, is "
+        "{k_hat:.2f}: the proposal misses a part of the posterior. Do not use these numbers, least of all quantiles "
+        "near 0 and 1; try another seed."
     ),
 }
 

@@ -68,11 +68,11 @@ def populations_of(posterior: Posterior, seed: int) -> tuple[Populations, Counte
     moments = Moments(np.zeros((1, width)), np.eye(width)[None])
     target = Target(posterior, fibre, tool, nothing(posterior))
     counted = CountedTarget(target, moments, np.random.default_rng(seed))
-    return Populations(counted, posterior, lambda text: None), counted
+    return Populations.from_prior(counted), counted
 
 
 def settled(posterior: Posterior, seed: int) -> Settled:
-    found = populations_of(posterior, seed)[0].settle()
+    found = populations_of(posterior, seed)[0].settle(lambda text: None)
     assert found is not None
     return found
 
@@ -140,7 +140,7 @@ def test_the_generator_decides() -> None:
 def test_failing_solves_are_counted_and_never_kept() -> None:
     known = Posterior(loads(BLOW_UP, name="explosion"))
     made, counted = populations_of(known, 0)
-    found = made.settle()
+    found = made.settle(lambda text: None)
     assert found is not None
     assert counted.failures > 100  # two thirds of the prior draws
     assert np.isfinite(made.log_prior).all()
@@ -152,7 +152,7 @@ def test_failing_solves_are_counted_and_never_kept() -> None:
 def test_there_is_an_end_to_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(populations, "MOST", 3000)
     made, counted = populations_of(decay(), 0)
-    assert made.settle() is None
+    assert made.settle(lambda text: None) is None
     assert 0 < made.power < 1
     assert counted.solves < 3000 + 2 * made.number * populations.MOST_SWEEPS
 

@@ -171,7 +171,7 @@ def review(task: Task, plan: Plan, state: State, seed: int, report: Callable[[st
     if plan.lanes > 1 or plan.final or plan.refusal or number < LEAST_REVIEWED:
         return None
     shape, stay = k_hat_of_largest(state.highest.ravel(), number), int(state.stood[..., 1].max())
-    if misses_tails(shape, _largest_share(state)):
+    if misses_tails(shape, _highest(state), number):
         report(f"the proposal misses a tail: k-hat {shape:.2f} over {number} draws of it")
     elif stay > longest_stay(number // len(state.key), plan.quality.acceptance):
         report(f"the proposal misses a place: a chain stood still there for {stay} iterations")
@@ -191,9 +191,9 @@ def review(task: Task, plan: Plan, state: State, seed: int, report: Callable[[st
     return better
 
 
-def _largest_share(state: State) -> float:
-    """The part that a single draw of the proposal has in all their weight."""
-    return float(np.exp(state.highest.max() - np.logaddexp.reduce(state.log_sum)))
+def _highest(state: State) -> float:
+    """The highest weight that a draw of the proposal had, beside their mean."""
+    return float(np.exp(state.highest.max() - np.logaddexp.reduce(state.log_sum)) * state.proposals.sum())
 
 
 # --- afterwards ---
@@ -213,4 +213,4 @@ def examine(task: Task, plan: Plan, state: State, draws: Kept) -> dict[str, floa
     relative = math.sqrt(max(0.0, math.expm1(log_mean_square - 2 * log_mean)) / number)
     shape = k_hat_of_largest(state.highest.ravel(), int(number))
     found |= {"log_evidence": log_mean, "log_evidence_error": relative, "k_hat": shape}
-    return found | {"largest_weight": _largest_share(state)}
+    return found | {"highest_weight": _highest(state), "fresh_draws": float(number)}

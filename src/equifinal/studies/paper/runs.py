@@ -25,7 +25,8 @@ from equifinal.results.arviz_lines import rhat
 from equifinal.results.diagnostics import summary_row
 from equifinal.samplers import registry
 from equifinal.samplers.protocol import Task
-from equifinal.samplers.running.run import run, spawn_generators
+from equifinal.samplers.running.beginning import spawn_generators
+from equifinal.samplers.running.run import run
 from equifinal.samplers.running.segment import Chunk, Tally, Work, advance
 from equifinal.samplers.running.sent_once import SentOnce
 from equifinal.samplers.searching.climbing import prior_start
