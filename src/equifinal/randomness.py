@@ -18,11 +18,11 @@ def seed_of(seed: int | None, rng: Any) -> int | None:
     if rng is None:
         return seed
     if seed is not None:
-        raise DataError("give either `seed` or `rng`, not both")
+        raise DataError("give either seed or rng, not both")
     if isinstance(rng, (int, np.integer)) and not isinstance(rng, bool):
         return int(rng)
     try:
         generator = np.random.default_rng(rng)
     except (TypeError, ValueError):
-        raise DataError(f"`rng` must be a seed or a numpy.random.Generator, not {type(rng).__name__}") from None
+        raise DataError(f"rng must be a seed or a numpy.random.Generator, not {type(rng).__name__}") from None
     return int(generator.integers(2**31))
