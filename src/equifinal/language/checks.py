@@ -91,7 +91,8 @@ def in_order(definitions: Mapping[str, Expression]) -> list[str]:
             if name in done:
                 continue
             if name in path:
-                circle = " -> ".join([*path[path.index(name) :], name])
+                within = path[path.index(name) :]
+                circle = " -> ".join([*within[:8], *(["..."] if len(within) > 8 else []), name])
                 raise ModelError(f"the definitions are circular: {circle}", word=name)
             path.append(name)
             stack.append((name, True))
