@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from equifinal.errors import DataError, did_you_mean
 from equifinal.formats.csv import MISSING, Table, read_csv
 from equifinal.formats.tables import check_keys, inside, named
+from equifinal.language.expression import TIME
 from equifinal.language.model import Model
 from equifinal.problem.data import Observations, reading
 from equifinal.problem.noise import Noise, check_names
@@ -41,7 +42,7 @@ def noise_tables(
 ) -> dict[str, NoiseTable]:
     """The noise of each output; if there are parameters with priors, no other name may be unknown."""
     found: dict[str, NoiseTable] = {}
-    names = [*parameters, *model.parameters, *model.states, *model.definitions, *model.constants, *model.inputs]
+    names = [TIME, *parameters, *model.parameters, *model.states, *model.definitions, *model.constants, *model.inputs]
     for output, value in table.items():
         with inside(f"{where} {output}"):
             if output not in model.outputs:

@@ -95,6 +95,7 @@ def simulate(
     method: Literal["auto", "explicit", "stiff"] = "auto",
     sensitivities: bool = False,
     threads: int | None = None,
+    wanted: np.ndarray | None = None,
 ) -> Trajectories:
     """Solve the system from its start for each row of ``p``.
 
@@ -126,6 +127,9 @@ def simulate(
         Whether derivatives by the parameters are wanted; states and outputs are the same with and without.
     threads
         At most so many; by default, as many as there are processors where the batch is worth it.
+    wanted
+        Which outputs matter at which times, (times, outputs); elsewhere they may be undefined, as a quotient that
+        is 0/0 before anything has happened. By default all matter.
     """
     p = np.ascontiguousarray(p, dtype=np.float64)
     times = np.ascontiguousarray(times, dtype=np.float64)
@@ -143,7 +147,7 @@ def simulate(
     if not (0 < rtol < np.inf and 0 < atol < np.inf):
         raise SolverError("rtol and atol must be positive")
     table, n_segments = _input_table(system, inputs)
-    how = _How(rtol, atol, max_steps, _METHODS[method], threads)
+    how = _How(rtol, atol, max_steps, _METHODS[method], threads, wanted is not None)
     compiled = system._with_sensitivities if sensitivities else system._plain
     before = None
     if system._before is not None:
@@ -154,6 +158,8 @@ def simulate(
         found.steps[:] += before.steps
     if len(times) and times[-1] == np.inf:
         _come_to_rest(system, p, table, how, found)
+    if wanted is not None:
+        _require(found, wanted)
     if found.states.shape[2] > system.n_states:  # levels do not show
         found = found._replace(states=found.states[:, :, : system.n_states])
         if found.state_sensitivities is not None:
@@ -169,6 +175,20 @@ class _How(NamedTuple):
     max_steps: int
     method: int
     threads: int | None
+    undefined: bool = False  # whether outputs may be
+
+
+def _require(found: Trajectories, wanted: np.ndarray) -> None:
+    """Let lanes fail at the first time at which an output that matters is not finite."""
+    defined = np.isfinite(found.outputs)
+    if found.sensitivities is not None:
+        defined &= np.isfinite(found.sensitivities).all(axis=3)
+    missing = (wanted & ~defined).any(axis=2) & (found.status == Status.ok)[:, None]
+    for lane in np.flatnonzero(missing.any(axis=1)):
+        found.status[lane] = Status.not_finite
+        for values in found[:4]:
+            if values is not None:
+                values[lane, missing[lane].argmax() :] = np.nan
 
 
 def _solve(
@@ -218,6 +238,7 @@ def _solve(
         state_sensitivities=states_by_parameters_at,
         status=status_at,
         steps=status_at + 8 * n_lanes,
+        undefined=int(how.undefined),
     )
     batch_table = np.array(batch, dtype=np.int64)
     batch_at = address(batch_table)
@@ -253,6 +274,7 @@ def _at_rest_before(system: System, p: np.ndarray, how: _How, sensitivities: boo
     arguments = np.hstack([p[:, : len(system.parameters)], np.tile(constants, (len(p), 1))])
     method = next(name for name, code in _METHODS.items() if code == how.method)
     options = how._asdict() | {"method": method, "sensitivities": sensitivities}
+    options.pop("undefined")
     found = simulate(before, arguments, [np.inf], **options)
     states, slopes = initial_values(system, p, sensitivities)
     states[:, : system.n_states] = found.states[:, 0]
