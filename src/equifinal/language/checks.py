@@ -222,7 +222,7 @@ def _undefined_calls(expression: Expression) -> Iterator[Call]:
         stack.extend(children(node))
         if isinstance(node, Call) and not names(node) and node.function not in CONDITIONS:
             try:
-                value = evaluate(node, {}, float, call_on_arrays)
+                value = evaluate(node, {}, float, lambda function, given: float(call_on_arrays(function, given)))
             except (ArithmeticError, ValueError):
                 continue  # a division by zero, or a condition inside
             if not math.isfinite(value):
