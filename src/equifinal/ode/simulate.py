@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import threading
-import time
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from enum import IntEnum
 from typing import Literal, NamedTuple
 
@@ -21,12 +16,12 @@ from equifinal.ode.integrator import integrator
 from equifinal.ode.steady import initial_values, rest
 from equifinal.ode.stepping.layout import N_SENSITIVITIES, N_STATES, TANGENT, Batch
 from equifinal.ode.stepping.rodas5p import TABLEAU
+from equifinal.ode.threads import run_in_threads
 
 _METHODS = {"auto": 0, "explicit": 1, "stiff": 2}
 _NO_INPUTS, _TIME = np.zeros((1, 1)), np.array([[0.0, 0.0, 1.0]])
 _RETURN_VALUE = np.zeros(2, dtype=np.int64)  # the integrator's calling convention wants a place for a result it lacks
 _RETURN_AT, _TABLEAU_AT = address(_RETURN_VALUE), address(TABLEAU)
-_WORTH_A_THREAD = 2e-4  # seconds of work below which handing it to another thread costs more than it saves
 
 
 class Status(IntEnum):
@@ -256,7 +251,7 @@ def _solve(
         solve(_RETURN_AT, None, batch_at, address(work))
 
     if n_lanes:
-        _run_in_threads(run, n_lanes, how.threads, system._pace)
+        run_in_threads(run, n_lanes, how.threads, system._pace)
     return Trajectories(outputs, states, by_parameters, states_by_parameters, status, steps)
 
 
@@ -338,58 +333,3 @@ def _input_table(system: System, inputs: Inputs | None) -> tuple[np.ndarray, int
     if system.model.onset is not None:  # which may be before the first break
         inputs = inputs.held_before
     return inputs.table_with_time if system._integrated.uses_time else inputs.table, len(inputs.breaks)
-
-
-# --- threads ----------------------------------------------------------------------------------------------
-
-_pool: ThreadPoolExecutor | None = None
-_pool_lock = threading.Lock()
-
-
-def _forget_pool() -> None:
-    """A forked process has none of its parent's threads."""
-    global _pool, _pool_lock
-    _pool, _pool_lock = None, threading.Lock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_pool)
-
-
-def processors() -> int:
-    """How many processors this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-_PROCESSORS = processors()
-
-
-def _run_in_threads(run: Callable[[], None], n_lanes: int, threads: int | None, pace: list[float]) -> None:
-    """Run the same work in this thread and possibly others; the work itself deals out lanes among them.
-
-    The clock chooses how many threads there are, and nothing else: a lane is one solve, which only reads its own
-    arguments and writes its own row, so that its numbers are the same whoever computes it, and in whatever order.
-    """
-    if threads is None:
-        threads = _PROCESSORS if n_lanes * pace[0] > _WORTH_A_THREAD else 1
-    threads = min(threads, n_lanes)
-    began = time.perf_counter()
-    if threads <= 1:
-        run()
-    else:
-        _share(run, threads)
-    pace[0] = (time.perf_counter() - began) * max(threads, 1) / n_lanes
-
-
-def _share(run: Callable[[], None], threads: int) -> None:
-    global _pool
-    with _pool_lock:
-        if _pool is None:
-            _pool = ThreadPoolExecutor(max_workers=max(_PROCESSORS - 1, 1), thread_name_prefix="equifinal-ode")
-        shares = [_pool.submit(run) for _ in range(min(threads - 1, _pool._max_workers))]
-    try:
-        run()
-    finally:
-        for share in shares:
-            if not share.cancel():  # what has not begun by now has nothing left to do
-                share.result()

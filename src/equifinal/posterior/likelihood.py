@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equifinal import ode
+from equifinal.ode.threads import in_pieces
 from equifinal.posterior import observed
 from equifinal.problem.data import Experiment
 from equifinal.problem.noise import text_of
@@ -13,6 +14,7 @@ from equifinal.problem.problem import SolverSettings
 
 Array = NDArray[np.float64]
 
+SECONDS_EACH = 1e-9  # of a product of two sensitivities
 _NO_OUTPUTS = np.empty((0, 0, 0))
 
 
@@ -80,7 +82,13 @@ class ExperimentLikelihood:
 
     def expand(self, outputs: Array, sensitivities: Array, theta: Array, gradient: Array, information: Array) -> None:
         """Add this experiment's gradient and information by theta."""
-        observed.expand(outputs, sensitivities, self.columns, theta, self.observed, gradient, information)
+
+        def work(own: slice) -> None:
+            parts = outputs[own], sensitivities[own], self.columns, theta[own], self.observed
+            observed.expand(*parts, gradient[own], information[own])
+
+        products = len(theta) * self.observed.size * self.columns.size**2 / 2
+        in_pieces(work, len(theta), SECONDS_EACH * products)
 
     def log_likelihood(self, outputs: NDArray[np.float64], theta: Array, pointwise: Array) -> Array:
         return observed.log_likelihood(outputs, theta, self.observed, pointwise)

@@ -174,6 +174,6 @@ def _points_on_fibres(data: InferenceData, counts: Mapping[str, int]) -> list[st
         notes.append(f"ODE solves saved, because nothing could be accepted there: {saved:.1%}")
     if "log_evidence" in measured:
         error, k_hat = measured["log_evidence_error"], measured["k_hat"]
-        doubt = "" if k_hat < K_LIMIT else f"; not reliable, because k-hat is {k_hat:.2f}"
+        doubt = "" if k_hat < K_LIMIT or measured["lanes"] > 1 else f"; not reliable, because k-hat is {k_hat:.2f}"
         notes.append(f"log marginal likelihood: {measured['log_evidence']:.3f} (standard error {error:.2g}{doubt})")
     return notes

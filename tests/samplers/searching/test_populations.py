@@ -109,6 +109,29 @@ def test_decay_by_quadrature() -> None:
         assert (np.abs(means.mean(axis=0) - exact) < 5 * means.std(axis=0, ddof=1) / np.sqrt(len(means))).all()
 
 
+def test_the_wide_part_describes_the_square_root_of_the_posterior() -> None:
+    """Standard deviations in sampling coordinates, beside quadrature: those of the posterior itself are a third less.
+
+    Over ten seeds they vary by 8% at the most.
+    """
+    known = decay()
+    found = settled(known, 3)
+    x = found.wide.sample(np.random.default_rng(0), 20_000)
+    around = found.draws.reshape(-1, 2)
+    middle, spread = around.mean(axis=0), around.std(axis=0)
+    grid = np.stack(np.meshgrid(*np.linspace(middle - 8 * spread, middle + 8 * spread, 200).T), axis=-1).reshape(-1, 2)
+    evaluated = known.evaluate(grid)
+    log_density = evaluated.log_prior + evaluated.log_likelihood
+    deviations = []
+    for power in (populations.FLATTENED, 1.0):
+        weights = np.exp(power * (log_density - log_density.max()))
+        centre = weights @ grid / weights.sum()
+        deviations.append(np.sqrt(weights @ (grid - centre) ** 2 / weights.sum()))
+    inside = np.quantile(np.abs(x - np.median(x, axis=0)), 0.683, axis=0)  # of a normal law, one standard deviation
+    np.testing.assert_allclose(inside, deviations[0], rtol=0.15)
+    assert (inside > 1.2 * deviations[1]).all()
+
+
 def test_mixtures_are_fitted_to_the_other_population() -> None:
     """What moves a population knows nothing of where its particles are."""
     made, _ = populations_of(decay(), 1)

@@ -14,7 +14,7 @@ from equifinal.samplers.proposals.pareto import k_hat
 
 Array = NDArray[np.float64]
 
-INFLATION = 1.1  # of the scale of fitted components
+INFLATION = 1.13  # of the scale of fitted components
 FLATTENED = 0.5  # power of the posterior that the wide part of a proposal describes;
 WIDE_SHARE, WIDE_DF = 0.1, 4.0  # its share, and degrees of freedom
 PRIOR_SHARE = 0.02  # of one that is as wide as the prior
@@ -30,10 +30,11 @@ STAY, LEAST_STAY = 4.0, 50.0  # longer stays than so many times what one expects
 
 
 class Quality(NamedTuple):
-    """The Pareto shape of the weights' tail, and the acceptance of an independence sampler."""
+    """The Pareto shape of the weights' tail, the acceptance of an independence sampler, and the mean weight's log."""
 
     k_hat: float
     acceptance: float
+    level: float = 0.0
 
     @property
     def in_words(self) -> str:
@@ -62,7 +63,8 @@ def judged(log_weights: Array) -> Quality:
     n = len(weights)
     # E min(1, w'/w) with w' from the proposal and w from the posterior: sums of min(w_i, w_j) over all pairs
     smaller = float(np.sum(weights * (2 * (n - np.arange(n)) - 1)))
-    return Quality(k_hat(log_weights), smaller / (n * float(weights.sum())))
+    level = float(log_weights.max() + math.log(weights.mean()))
+    return Quality(k_hat(log_weights), smaller / (n * float(weights.sum())), level)
 
 
 def refusal(quality: Quality, *, settled: bool = False) -> str:
