@@ -1,9 +1,11 @@
-"""Published PEtab problems, one line each: what is read, log likelihoods here and of their own simulations, verdicts.
+"""Published PEtab problems, one line each: size, log likelihood here and of their own simulations, verdict, fit.
 
-    uv run benchmarks/collection.py FOLDER [--analyse SECONDS] [--fit SECONDS] [--only NAME ...]
+    uv run benchmarks/collection.py FOLDER --out rows.json [--analyse SECONDS] [--fit SECONDS] [--only NAME ...]
+    uv run benchmarks/collection.py --table rows.json
 
 FOLDER holds one folder for each problem, as the benchmark collection has them (Benchmark-Models-PEtab). Every problem
-runs in a process of its own, so that none can stop the others. Prints a Markdown table.
+runs in a process of its own, so that none can stop the others, and what it knew when its time was up is kept. Problems
+that are in the file already are left alone unless named. The second form prints the table of docs/collection.md.
 """
 
 from __future__ import annotations
@@ -12,81 +14,118 @@ import argparse
 import csv
 import json
 import math
+import resource
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
-COLUMNS = (
-    "problem",
-    "states",
-    "parameters",
-    "experiments",
-    "data",
-    "log likelihood here",
-    "of its simulations",
-    "analysis",
-    "fit",
-    "CPU seconds",
-)
+COLUMNS = {
+    "problem": "problem",
+    "states": "states",
+    "parameters": "parameters",
+    "experiments": "experiments",
+    "data": "data",
+    "here": "log likelihood here",
+    "published": "published",
+    "import seconds": "import, CPU s",
+    "analysis": "what ideal data determine",
+    "fit": "fit",
+}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path)
+    parser.add_argument("folder", type=Path, nargs="?")
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--table", type=Path)
     parser.add_argument("--analyse", type=float, default=0.0, metavar="SECONDS")
     parser.add_argument("--fit", type=float, default=0.0, metavar="SECONDS")
-    parser.add_argument("--limit", type=float, default=300.0, metavar="SECONDS", help="for each problem")
+    parser.add_argument("--limit", type=float, default=300.0, metavar="SECONDS", help="of CPU, for each problem")
     parser.add_argument("--only", nargs="*", default=[])
-    parser.add_argument("--one", help=argparse.SUPPRESS)
+    parser.add_argument("--one", type=Path, help=argparse.SUPPRESS)
     given = parser.parse_args()
-    if given.one:
-        print(json.dumps(line(Path(given.one), given.analyse, given.fit)))
-        return
-    print("| " + " | ".join(COLUMNS) + " |")
+    if given.table:
+        print_table(json.loads(given.table.read_text()))
+    elif given.one:
+        resource.setrlimit(resource.RLIMIT_CPU, (int(given.limit), int(given.limit) + 5))
+        go_through(given.one, given.analyse, given.fit)
+    else:
+        collect(given)
+
+
+def print_table(rows: Mapping[str, Mapping[str, Any]]) -> None:
+    print("| " + " | ".join(COLUMNS.values()) + " |")
     print("|" + " --- |" * len(COLUMNS))
-    for folder in sorted(path for path in given.folder.iterdir() if path.is_dir()):
+    for name in sorted(rows):
+        row = {"problem": name, **rows[name]}
+        print("| " + " | ".join(str(row.get(column, "")).replace("|", "/") for column in COLUMNS) + " |")
+
+
+def collect(given: argparse.Namespace) -> None:
+    """Every problem that is named, or not yet in the file, smallest first."""
+    rows = json.loads(given.out.read_text()) if given.out.exists() else {}
+    folders = [path for path in given.folder.iterdir() if path.is_dir()]
+    for folder in sorted(folders, key=lambda folder: sum(file.stat().st_size for file in folder.glob("*.xml"))):
         files = sorted(folder.glob(f"{folder.name}.yaml")) or sorted(folder.glob("*.yaml"))
-        if not files or (given.only and folder.name not in given.only):
+        wanted = folder.name in given.only if given.only else folder.name not in rows
+        if not files or not wanted:
             continue
-        command = [sys.executable, __file__, str(given.folder), "--one", str(files[0])]
-        command += ["--analyse", str(given.analyse), "--fit", str(given.fit)]
-        try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=given.limit, check=False)
-            found = (
-                json.loads(done.stdout.splitlines()[-1]) if done.stdout.strip() else {"analysis": done.stderr[-200:]}
-            )
-        except subprocess.TimeoutExpired:
-            found = {"analysis": f"out of time ({given.limit:g} s)"}
-        row = {"problem": folder.name, **found}
-        print("| " + " | ".join(str(row.get(column, "")).replace("|", "/") for column in COLUMNS) + " |", flush=True)
+        command = [sys.executable, __file__, "--one", str(files[0])]
+        command += ["--analyse", str(given.analyse), "--fit", str(given.fit), "--limit", str(given.limit)]
+        found: dict[str, Any] = {}
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        failure = done.stderr.strip()[-200:] if done.returncode else ""
+        if done.returncode == -signal.SIGXCPU:
+            failure = f"not finished in {given.limit:g} CPU s"
+        for part in done.stdout.splitlines():
+            found |= json.loads(part)
+        if failure:
+            found[found.pop("doing", "fit")] = failure
+        found.pop("doing", None)
+        rows[folder.name] = {**rows.get(folder.name, {}), **found}
+        given.out.write_text(json.dumps(rows, indent=1))
+        print(folder.name, json.dumps(found), flush=True)
 
 
-def line(path: Path, analyse_for: float, fit_for: float) -> dict[str, object]:
-    """Everything about one problem."""
+def go_through(path: Path, analyse_for: float, fit_for: float) -> None:
+    """Everything about one problem, in lines of JSON as it becomes known."""
     from equifinal.errors import EquifinalError
     from equifinal.formats.load import load
+    from equifinal.posterior.design import analysed
     from equifinal.posterior.nominal import at_nominal
 
-    start = time.process_time()
-    row: dict[str, object] = {}
+    def tell(**known: object) -> None:
+        print(json.dumps(known), flush=True)
+
+    start, doing = time.process_time(), "here"
     try:
+        tell(doing=doing)
         problem = load(path)
-        row["states"], row["parameters"] = len(problem.model.states), len(problem.parameters)
-        row["experiments"] = len(problem.experiments)
-        row["data"] = sum(experiment.size for experiment in problem.experiments)
+        tell(
+            **{"import seconds": f"{time.process_time() - start:.1f}"},
+            states=len(problem.model.states),
+            parameters=len(problem.parameters),
+            experiments=len(problem.experiments),
+            data=sum(experiment.size for experiment in problem.experiments),
+        )
         found = at_nominal(problem)
-        row["log likelihood here"] = "none" if found is None else f"{found.log_likelihood:.4f}"
-        row["of its simulations"] = _of_simulations(path, problem)
+        tell(here="none" if found is None else f"{found.log_likelihood:.4f}", published=_of_simulations(path, problem))
         if analyse_for:
-            row["analysis"] = _analysed(problem, analyse_for)
-        if fit_for:
-            row["fit"] = _fitted(problem, fit_for)
+            doing = "analysis"
+            tell(doing=doing)
+            start = time.process_time()
+            analysis = analysed(problem, time_limit=analyse_for)
+            tell(analysis=_verdict(analysis) + f" ({time.process_time() - start:.0f} CPU s)")
+            if fit_for:
+                doing = "fit"
+                tell(doing=doing)
+                tell(fit=_fitted(problem, analysis, fit_for))
     except EquifinalError as error:
-        row["analysis"] = f"refused: {str(error)[:160]}"
-    row["CPU seconds"] = f"{time.process_time() - start:.1f}"
-    return row
+        tell(**{doing: f"refused: {str(error)[:300]}"})
 
 
 def _of_simulations(path: Path, problem: object) -> str:
@@ -127,26 +166,32 @@ def _key(cells: Mapping[str, str]) -> tuple[object, ...]:
     return (float(cells["time"]), *((cells.get(column) or "").strip() for column in columns))
 
 
-def _analysed(problem: object, seconds: float) -> str:
-    from equifinal.identifiability.analysis import analyse
+def _verdict(found: Any) -> str:
+    """The answer of an analysis in a few words."""
+    total, free = len(found.parameters), sum(verdict == "not" for verdict in found.parameters.values())
+    unknown = sum(verdict == "unknown" for verdict in found.parameters.values())
+    if found.fibre_dimension:
+        words = f"{found.fibre_dimension} freedom{'' if found.fibre_dimension == 1 else 's'} among {free} of {total}"
+    else:
+        words = f"all {total} {'globally' if set(found.parameters.values()) == {'globally'} else 'at least locally'}"
+    words += f", {unknown} unknown" if unknown else ""
+    if found.design and found.design.is_clear and not found.design.enough:
+        words += f"; these experiments {found.design.rank} of {found.design.expected} combinations"
+    return words + (f"; {found.unfinished}" if found.unfinished else "")
 
-    models = [experiment.analysed for experiment in problem.experiments]  # type: ignore[attr-defined]
-    found = analyse(models, time_limit=seconds)
-    freedoms = f"{found.fibre_dimension} freedom{'' if found.fibre_dimension == 1 else 's'}"
-    known = sum(verdict != "not" for verdict in found.parameters.values())
-    return f"{freedoms}, {known} of {len(found.parameters)} identifiable ({found.scope})"
 
-
-def _fitted(problem: object, seconds: float) -> str:
+def _fitted(problem: Any, analysis: Any, seconds: float) -> str:
     from equifinal.results.diagnostics import concerns, summarise
     from equifinal.studies.sample import sample
 
-    data = sample(problem, max_time=seconds, progress=False)  # type: ignore[arg-type]
+    start = time.process_time()
+    data = sample(problem, analysis=analysis, max_time=seconds, progress=False)
     rows = summarise(data)
-    least = min(min(row["ess_bulk"], row["ess_tail"]) for row in rows.values())  # type: ignore[type-var]
+    least = min(min(row["ess_bulk"], row["ess_tail"]) for row in rows.values())
     found = concerns(data, rows)
-    sound = "sound" if not found else f"{len(found)} concern{'s' if len(found) > 1 else ''}"
-    return f"{data.attrs['sampler']}, {least:.0f} effective draws, {sound}"
+    sound = "sound" if not found else "not sound: " + ", ".join(sorted({concern.kind for concern in found}))
+    cost = f"{time.process_time() - start:.0f} CPU s"
+    return f"{data.attrs['sampler']}, {least:.0f} effective draws, {cost}, {sound}"
 
 
 if __name__ == "__main__":

@@ -325,11 +325,15 @@ def oral() -> Problem:
     return load(example_path("oral"))
 
 
+def treatment() -> Problem:
+    return load(example_path("treatment"))
+
+
 NASTY: dict[str, Callable[[], Problem]] = {
     make.__name__: make
     for make in (
         *(aliased, aliased_exactly, damped_alias, widths, narrow, switch, one_compartment, saturation, cauchy_growth),
         *(few_data, at_bounds, at_corner, zero_counts, zero_counts_scattered, small_epidemic, funnel),
-        *(two_parts, elbow, banana, two_decays, outliers, relaxation, influenza, oral),
+        *(two_parts, elbow, banana, two_decays, outliers, relaxation, influenza, oral, treatment),
     )
 }

@@ -162,7 +162,7 @@ def doses() -> None:
     errors += [error(way().outputs[:, :, 0]) for way in list(ways.values())[1:]]
     times = np.min([[processor_seconds(way) for way in ways.values()] for _ in range(100)], axis=0)
     times[1:] /= len(lanes)
-    print(f"one compartment, {N_DOSES} oral doses with lag; processor time, one thread (bar: 100x at no larger error)")
+    print(f"one compartment, {N_DOSES} oral doses with lag; processor time, one thread (bar: 100x)")
     for name, seconds_each, wrong in zip(ways, times, errors, strict=True):
         print(f"{name:>30} {1e6 * seconds_each:8.1f} us {times[0] / seconds_each:6.0f}x   error {wrong:.1e}")
     print()

@@ -211,16 +211,16 @@ def test_results_are_not_overwritten_unasked(problem: Path, tmp_path: Path, comm
 INTERRUPTED = """
 import os, signal, sys
 from equifinal.cli import main
-from equifinal.samplers.running import run as running
+from equifinal.samplers.running import under_way
 
-advance = running.advance
+advance = under_way.advance
 
 def interrupted(work, state, rngs, iteration, count):
     if iteration >= 600:
         os.kill(os.getpid(), signal.SIGINT)
     return advance(work, state, rngs, iteration, count)
 
-running.advance, running.SEGMENT_SECONDS = interrupted, 1e-3
+under_way.advance, under_way.SEGMENT_SECONDS = interrupted, 1e-3
 signal.signal(signal.SIGINT, signal.default_int_handler)  # shells start what runs in the background without
 main()
 """

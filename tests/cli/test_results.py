@@ -89,7 +89,7 @@ def test_predict(si: Path, tmp_path: Path, command: Callable[..., tuple]) -> Non
     assert float(table[-1]["time"]) == 20
     for row in table:
         assert float(row["5%"]) <= float(row["50%"]) <= float(row["95%"])
-    assert "S (state): not determined by the data, so its band depends on your prior" in told
+    assert "S (state): depends on your prior, 90% band" in told
     assert "inside the 90% band" in told
     assert "wrote p.svg" in told
     assert (tmp_path / "p.svg").exists()

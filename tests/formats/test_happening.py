@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from equifinal.errors import DataError
+from equifinal.errors import DataError, ModelError
 from equifinal.formats.json import problem_from_json, problem_to_json
 from equifinal.formats.toml import loads
 from equifinal.language.expression import to_text
@@ -182,6 +182,26 @@ WRONG = [
 @pytest.mark.parametrize(("text", "message"), WRONG)
 def test_mistakes_are_told_with_their_place(text: str, message: str) -> None:
     with pytest.raises(DataError, match=message) as caught:
+        loads(PLAIN + text, file="p.toml")
+    assert str(caught.value).startswith("p.toml: ")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "[[change]]\ntime = 3\nset = { gut = 'gut/(ka - ka)' }\n",
+            "event at time 3, which sets 'gut', divides by zero",
+        ),
+        (
+            "[[change]]\ntime = 3\nset = { gut = 'gut + log(1 - 3)' }\n",
+            r"'gut', contains log\(1 - 3\), which is not a number",
+        ),
+        ("[[change]]\ntime = 'sqrt(ka)/(D - D)'\nset = { gut = 0 }\n", "the time of an event, .*, divides by zero"),
+    ],
+)
+def test_what_is_not_a_number_at_an_event(text: str, message: str) -> None:
+    with pytest.raises(ModelError, match=message) as caught:
         loads(PLAIN + text, file="p.toml")
     assert str(caught.value).startswith("p.toml: ")
 

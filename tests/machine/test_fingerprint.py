@@ -33,41 +33,47 @@ def inner(x):
 def triple(x):
     return 3.0 * x
 """
-RUN = "from caller import outer; print(outer(1.0), outer.dispatcher._cache.fingerprint)"
+RUN = """
+import sys
+from caller import outer
+from equifinal.machine.fingerprint import fingerprint
+print(fingerprint(outer.function), outer(1.0) if sys.argv[1] == "call" else "")
+"""
 
 
-def run(folder: Path, called: str) -> tuple[float, str]:
+def run(folder: Path, called: str, *, call: bool) -> list[str]:
+    """The fingerprint of `outer`, and its value at 1 if it is called."""
     (folder / "caller.py").write_text(CALLER)
     (folder / "called.py").write_text(called)
     environment = {"PYTHONPATH": str(folder), "EQUIFINAL_CACHE_DIR": str(folder / "cache")}
-    done = subprocess.run([sys.executable, "-B", "-c", RUN], env=environment, capture_output=True, text=True)
+    command = [sys.executable, "-B", "-c", RUN, "call" if call else ""]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    value, name = done.stdout.split()
-    return float(value), name
+    return done.stdout.split()
 
 
 EDITS = [
-    ("2.0 * x", "4.0 * x", 117.0),  # a function that is called
-    ("3.0 * x", "5.0 * x", 117.0),  # one of several, chosen by a code
-    ("FACTOR = 10.0", "FACTOR = 20.0", 125.0),
-    ("(1.0, 100.0)", "(1.0, 200.0)", 215.0),
+    ("2.0 * x", "4.0 * x"),  # a function that is called
+    ("3.0 * x", "5.0 * x"),  # one of several, chosen by a code
+    ("FACTOR = 10.0", "FACTOR = 20.0"),
+    ("(1.0, 100.0)", "(1.0, 200.0)"),
 ]
 
 
 def test_edits_in_another_module_are_seen(tmp_path: Path) -> None:
-    assert run(tmp_path, CALLED) == run(tmp_path, CALLED)
-    first, name = run(tmp_path, CALLED)
-    assert first == 115.0
-    for before, after, expected in EDITS:
-        value, changed = run(tmp_path, CALLED.replace(before, after))
-        assert value == expected
-        assert changed != name
+    names = [run(tmp_path, CALLED.replace(*edit), call=False)[0] for edit in EDITS]
+    assert len({*names, run(tmp_path, CALLED, call=False)[0]}) == 1 + len(EDITS)
 
 
-def test_comments_and_other_functions_are_not(tmp_path: Path) -> None:
-    _, name = run(tmp_path, CALLED)
+def test_code_that_was_kept_is_not_used_after_an_edit(tmp_path: Path) -> None:
+    assert run(tmp_path, CALLED, call=True)[1] == "115.0"
+    assert run(tmp_path, CALLED.replace(*EDITS[0]), call=True)[1] == "117.0"
+    assert run(tmp_path, CALLED, call=True)[1] == "115.0"
+
+
+def test_comments_and_other_functions_are_not_seen(tmp_path: Path) -> None:
     other = "# a comment\n" + CALLED + "\n\ndef unused(x):\n    return x\n"
-    assert run(tmp_path, other) == (115.0, name)
+    assert run(tmp_path, other, call=False) == run(tmp_path, CALLED, call=False)
 
 
 def test_what_has_no_source_is_an_error() -> None:

@@ -222,7 +222,7 @@ def test_an_event_at_the_start_exactly():
 
 @pytest.mark.parametrize("time", ["100", "lag", "10 + lag"])
 def test_an_event_after_the_last_observation(time):
-    system = happening(ORAL, event("0", depot="100"), event(time, depot="1/(F - F)"))
+    system = happening(ORAL, event("0", depot="100"), event(time, depot="log(-F)"))
     p, times = lane(system, ORAL_AT | {"lag": 50.0}), [1.0, 10.0]
     found = simulate(system, [p], times, sensitivities=True)
     assert found.status[0] == Status.ok

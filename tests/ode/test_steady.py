@@ -210,3 +210,30 @@ def test_a_lane_s_steady_state_is_its_own():
     for i in (0, 4, 9, 29):
         for a, b in zip(whole, simulate(system, p[[i]], [0.0, 1.0, np.inf], sensitivities=True), strict=True):
             np.testing.assert_array_equal(a[[i]], b)
+
+
+def test_states_that_are_not_there():
+    """A drug that is not given: its states are zero, and so is what they bind, to the last bit."""
+    model = Model.parse(
+        """
+        A' = s - d*A - kf*A*D + kr*C
+        D' = ki*(given - D) - kf*A*D + kr*C
+        C' = kf*A*D - kr*C - kq*C*B + kr*E
+        B' = 0.3 - 0.7*B - kq*C*B + kr*E
+        E' = kq*C*B - kr*E - kd*E
+        A(0) = 1
+        D(0) = 0
+        C(0) = 0
+        B(0) = 2
+        E(0) = 0
+        """,
+        outputs=["A"],
+        constants={"given": 0},
+        parameters=["s", "d", "kf", "kr", "ki", "kq", "kd"],
+    )
+    system = compile_system(model, model.parameters)
+    p = np.hstack([np.exp(2 * np.random.default_rng(0).normal(size=(50, 7))), np.zeros((50, 1))])
+    found = simulate(system, p, [np.inf], sensitivities=True)
+    assert (found.status == Status.ok).all()
+    np.testing.assert_allclose(found.outputs[:, 0, 0], p[:, 0] / p[:, 1], rtol=1e-12)
+    assert not found.states[:, 0, [1, 2, 4]].any()

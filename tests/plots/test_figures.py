@@ -69,7 +69,7 @@ def test_the_fit_shows_the_data_and_bands() -> None:
 
 def test_states_carry_their_verdict() -> None:
     assert texts(plot_states(run("si"))) == ["depends on your prior"] * 2
-    assert texts(plot_states(run("product"))) == ["determined by the data", "depends on your prior"]
+    assert texts(plot_states(run("product"))) == ["identifiable", "depends on your prior"]
 
 
 @pytest.mark.parametrize("name", ["si", "product", "swap"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 
 from equifinal.formats.toml import loads
 from equifinal.language.expression import evaluate
@@ -72,6 +73,7 @@ NOISES = {
     "normal, by row and estimated": ('family = "normal", sd = [0.3, 0.4, 0.9, 0.6], relative = "r"', "r"),
     "normal, an expression": ('family = "normal", sd = "e + r*m"', "er"),
     "normal, two expressions": ('family = "normal", sd = "e*x + 1/10", relative = "r*k"', "er"),
+    "normal, growing with time": ('family = "normal", sd = "e + r*t^2 + m/10"', "er"),
     "student, expressions": ('family = "student-t", df = "2 + e", scale = "r*m"', "er"),
     "log10-normal, an expression": ('family = "log10-normal", sd = "e + 1/m"', "e"),
     "negative binomial, an expression": ('family = "negative-binomial", overdispersion = "e/m"', "e"),
@@ -139,7 +141,7 @@ def test_each_observation_has_the_density_of_its_family(noise: str) -> None:
             values = dict(zip(posterior.parameters, row, strict=True))
             each = []
             for j, y in enumerate(entry.values):
-                here = {**values, "y": rows[i, j, 0], "z": rows[i, j, 1], "x": rows[i, j, 1]}
+                here = {**values, "y": rows[i, j, 0], "z": rows[i, j, 1], "x": rows[i, j, 1], "t": entry.times[j]}
                 given = {name: argument(v, j, here) for name, v in entry.noise.arguments.items()}
                 each.append(log_density(entry.noise.family, y, rows[i, j, k], entry.censored[j], **given))
             total[i] += sum(each)
@@ -235,3 +237,44 @@ def test_failed_solves_have_no_expansion() -> None:
     alone = posterior.expand(theta[1:])
     for both, one in zip(found, alone, strict=True):
         np.testing.assert_array_equal(both[1:], one)
+
+
+SHARE = """
+[model]
+equations = \"\"\"
+x' = s - k*x
+z' = s - 2*k*z
+x(0) = 0
+z(0) = 0
+y = x + 1
+share = x/(x + z)
+\"\"\"
+outputs = ["y", "share"]
+[parameters]
+k = { prior = "uniform", lower = 0, upper = 2 }
+s = { prior = "uniform", lower = 0, upper = 5 }
+[noise]
+y = { family = "normal", sd = 0.5 }
+share = { family = "normal", sd = 0.1 }
+[data]
+time = [0, 1, 2]
+y = [1.2, 2, 3]
+share = [@, 0.55, 0.6]
+"""
+
+
+def test_an_output_may_be_undefined_where_nobody_looks() -> None:
+    """A share of nothing is 0/0; that matters only if it is said to have been observed."""
+    theta = np.array([[0.7, 2.0]])
+    unseen = Posterior(loads(SHARE.replace("@", "nan")))
+    t = np.array([0.0, 1.0, 2.0])
+    x, z = (2 / k * (1 - np.exp(-k * t)) for k in (0.7, 1.4))
+    expected = norm.logpdf([1.2, 2, 3], x + 1, 0.5).sum()
+    expected += norm.logpdf([0.55, 0.6], (x[1:] / (x[1:] + z[1:])), 0.1).sum()
+    np.testing.assert_allclose(unseen.log_likelihood(theta).values, expected, rtol=1e-6)
+    found = unseen.expand(theta)
+    np.testing.assert_allclose(found.gradient, numerical(unseen, theta), rtol=1e-4)
+    assert found.failures.tolist() == [0]
+    seen = Posterior(loads(SHARE.replace("@", "0.5")))
+    assert seen.log_likelihood(theta).values.tolist() == [-np.inf]
+    assert seen.expand(theta).failures.tolist() == [1]

@@ -9,7 +9,7 @@ from equifinal.errors import DataError, SolverError
 from equifinal.formats.toml import loads
 from equifinal.prediction.dependence import determined_trajectories
 from equifinal.prediction.predict import LEVELS, check, posterior_rows, predict, prior_rows
-from equifinal.words.predictions import prediction_table
+from equifinal.words.predictions import predict as prediction_table
 from tests.support.problems import DECAY
 from tests.support.runs import AWKWARD, meaning, problem_named, rows, run
 
@@ -162,7 +162,7 @@ def test_states_that_swap_depend_on_the_prior() -> None:
 def test_a_table_of_predictions() -> None:
     table = prediction_table(run("si"), until=20, states=["S"], draws=100)
     lines = table.to_csv().splitlines()
-    assert lines[0].startswith("name,kind,determined_by_data,time,mean,5%")
+    assert lines[0].startswith("name,kind,identifiable,time,mean,5%")
     assert {line.split(",")[0] for line in lines[1:]} == {"cases", "S"}
     assert {line.split(",")[2] for line in lines[1:] if line.startswith("S,")} == {"no"}
     assert lines[-1].split(",")[3] == "20"

@@ -47,15 +47,20 @@ def test_a_page(name: str, dark: bool, tmp_path: Path) -> None:
         assert all(label and width > 100 and height > 30 for label, width, height in seen.figures)
         assert ("rgb(20, 24, 28)" if dark else "rgb(255, 255, 255)") == seen.background
     if name == "comparison":
-        assert found.seen[0].titles == ["Cost", "Diagnostics", "Posteriors", "Pairs"]
+        assert found.seen[0].titles == ["Cost", "Diagnostics", "Posteriors", "Pairs", "Terms"]
         assert "it <b>refused</b>" in found.seen[0].text
         assert len(found.seen[0].figures) == 8  # bars, five posteriors, two pair plots
     else:
         assert found.seen[0].titles == [
-            "Model", "What can be known", "Data and priors", "What the data said", "Posterior",
-            "Fit", "Predictions", "Pairs", "Sampler and diagnostics", "Reproduce",
+            "Contents", "Fit", "Model", "What can be known", "Data and priors", "What the data said", "Posterior",
+            "Predictions", "Pairs", "Sampler and diagnostics", "Reproduce", "Terms",
         ]  # fmt: skip
-        assert len(found.seen[0].figures) >= 25
+        assert len(found.seen[0].figures) >= 15
+        for seen in found.seen:  # the fit is as wide as the page
+            label, width, _ = seen.figures[0]
+            assert label.startswith("Fit of")
+            room = min(seen.width - 40, 960)
+            assert width > 0.85 * room or name == "awkward"  # of many outputs, there are several side by side
 
 
 def test_the_browser_would_notice(tmp_path: Path) -> None:

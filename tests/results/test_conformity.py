@@ -10,7 +10,7 @@ from equifinal.prediction.predict import check, posterior_rows
 from equifinal.problem.data import Observations
 from equifinal.problem.noise import Noise
 from equifinal.problem.problem import Problem
-from equifinal.results.conformity import Discord, discords, replicate_scatter
+from equifinal.results.conformity import Discord, discords, foreseen, replicate_scatter
 from equifinal.results.meaning import interpret
 from equifinal.studies.sample import sample
 from equifinal.words.conformity import discord_sentence
@@ -85,3 +85,22 @@ def test_scatter_of_replicates() -> None:
         0.3, rel=0.1
     )
     assert replicate_scatter(Observations("x", [1, 2, 3], [1, 2, 3], noise)) == np.inf
+
+
+def test_before_the_fit_data_are_set_beside_what_the_priors_predict() -> None:
+    """In other units, data are beyond all predictions; in the right ones they are not."""
+    assert not foreseen(_problem(DECAYING))
+    (found,) = foreseen(_problem(1e9 * DECAYING, sd="5e7"))
+    assert (found.kind, found.name, found.numbers["of"]) == ("above predictions", "x", 30)
+    assert "30 of 30 observations of x lie above 99.5% of what your priors predict" in discord_sentence(found)
+    (found,) = foreseen(_problem(-50 - DECAYING))
+    assert found.kind == "below predictions"
+
+
+def test_the_rule_before_the_fit_rarely_errs_where_priors_are_right() -> None:
+    """Data simulated from the priors themselves, 60 data sets: at most 1% may be told, so 4 have p = 0.003."""
+    rng, told = np.random.default_rng(8), 0
+    for _ in range(60):
+        k, a = np.exp(rng.normal(-1, 1)), np.exp(rng.normal(1, 1))
+        told += bool(foreseen(_problem(a * np.exp(-k * TIMES) + 0.05 * rng.standard_normal(TIMES.size))))
+    assert told < 4

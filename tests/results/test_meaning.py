@@ -85,8 +85,8 @@ def test_identifiable_parameters() -> None:
 
 def test_up_to_alternatives() -> None:
     said = words("swap", "k1")
-    assert "identifiable up to alternatives. The data allow 2 values" in said
-    assert verdict_word(meaning("swap").named("k1")) == "one of 2 values"
+    assert "identifiable up to alternatives. The data allow up to 2 values" in said
+    assert verdict_word(meaning("swap").named("k1")) == "up to 2 values"
     assert {f.name for f in meaning("swap").of_kind(COMBINATION)} == {"k1*k2", "k2 + k1"}
 
 
@@ -112,7 +112,7 @@ def test_weakness_in_practice_is_told_apart_from_structure() -> None:
     assert found.weakest is not None
     assert found.weakest.shrinkage < 0.2
     assert max(found.weakest.weights, key=lambda n: abs(found.weakest.weights[n])) == "k"
-    assert "the data say little about it" in weakest_sentence(found)
+    assert weakest_sentence(found) == ""  # it would only repeat what was said of k
 
 
 def test_the_worst_direction_is_the_worst() -> None:

@@ -23,7 +23,7 @@ from equifinal.posterior.posterior import Posterior
 from equifinal.posterior.study import Study
 from equifinal.samplers import registry
 from equifinal.samplers.protocol import NoPlan, Sampler
-from equifinal.samplers.running import run as running
+from equifinal.samplers.running import under_way
 from equifinal.samplers.running.run import Draws, run
 from equifinal.samplers.settings import RunSettings
 from tests.support.marks import slow_but
@@ -121,7 +121,7 @@ def test_what_a_sampler_has(name: str) -> None:
 
 @samplers
 def test_blocks_may_be_cut_anywhere(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(running, "SEGMENT_SECONDS", 0.0)  # segments of ever fewer iterations
+    monkeypatch.setattr(under_way, "SEGMENT_SECONDS", 0.0)  # segments of ever fewer iterations
     assert_same(draws(name), plain(name))
 
 
@@ -144,7 +144,7 @@ def test_processes_change_nothing(name: str, processes: ProcessPoolExecutor) -> 
 
 @samplers
 def test_an_interrupted_run_ends_the_same(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(running, "SEGMENT_SECONDS", 0.0)
+    monkeypatch.setattr(under_way, "SEGMENT_SECONDS", 0.0)
     seen = []
 
     def stop(update) -> None:

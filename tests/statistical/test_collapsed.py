@@ -26,6 +26,7 @@ from equifinal.samplers.marginal.noise_integral import NoiseIntegral, apart
 from equifinal.samplers.marginal.target import Target
 from equifinal.samplers.points.law import Moments
 from equifinal.samplers.proposals import mixture
+from equifinal.samplers.proposals.evidence import BINS
 from equifinal.samplers.proposals.mixture import Mixture
 from equifinal.samplers.proposals.moves import EVERY_LENGTH, FRESH_ONLY
 from equifinal.samplers.proposals.quality import NONE
@@ -116,9 +117,8 @@ def p_values(
         noise_log_weight=in_lanes(noise.log_weight),
         noise_log_likelihood=in_lanes(noise.log_likelihood),
         key=rng.integers(2**63, size=chains).astype(np.uint64),
-        proposals=np.zeros(chains),
-        log_sum=np.full(chains, -np.inf),
-        log_squares=np.full(chains, -np.inf),
+        fresh=np.zeros((chains, BINS)),
+        visited=np.zeros((chains, BINS)),
         highest=np.full((chains, collapsed_block.HIGHEST), -np.inf),
         stood=np.zeros((chains, lanes, 2), np.int64),
     )

@@ -34,6 +34,7 @@ FRAME = '<iframe width="{width}" height="800" style="border:0" srcdoc="{page}"><
 HARNESS = """<!DOCTYPE html><meta charset="utf-8"><link rel="icon" href="data:,"><body>{frames}<script>
 function measured(frame) {{
   const page = frame.contentDocument, root = page.documentElement;
+  for (const folded of page.querySelectorAll("details")) folded.open = true;
   const wide = [...page.querySelectorAll("body *")]
     .filter(e => !e.closest("svg, math, .scroll, pre") || e.matches("svg"))
     .filter(e => e.getBoundingClientRect().right > root.clientWidth + 1).map(e => e.outerHTML.slice(0, 80));
@@ -41,7 +42,8 @@ function measured(frame) {{
     ids: [...page.querySelectorAll("section[id]")].map(e => e.id),
     titles: [...page.querySelectorAll("h2")].map(e => e.textContent),
     repeated: [...page.querySelectorAll("[id]")].map(e => e.id).filter((id, i, all) => all.indexOf(id) !== i),
-    figures: [...page.querySelectorAll("svg")].map(e => {{ const box = e.getBoundingClientRect();
+    figures: [...page.querySelectorAll("svg")].filter(e => e.checkVisibility()).map(e => {{
+      const box = e.getBoundingClientRect();
       return [e.getAttribute("aria-label"), box.width, box.height]; }}),
     background: frame.contentWindow.getComputedStyle(page.body).backgroundColor,
     scripts: page.scripts.length, text: page.body.innerText }};

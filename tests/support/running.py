@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from equifinal.samplers.running.run import Draws, Update
+from equifinal.samplers.running.run import Draws
+from equifinal.samplers.running.under_way import Update
 
 
 def assert_same_draws(a: Draws, b: Draws) -> None:

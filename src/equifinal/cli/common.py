@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -51,6 +53,7 @@ AtOption = Annotated[
 EffortOption = Annotated[
     float, typer.Option(metavar="NUMBER", help="Amount of work after which the analysis gives up on a question.")
 ]
+ExplainOption = Annotated[bool, typer.Option("--explain", help="Explain the technical terms on screen.")]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document on standard output, nothing else.")]
 
@@ -70,6 +73,41 @@ def load_problem(file_or_example: str, *, data: bool = True) -> Problem:
     from equifinal.formats.load import load
 
     return load(find_problem(file_or_example), data=data)
+
+
+class _Copied:
+    """Standard output that is also remembered."""
+
+    def __init__(self, stream: Any) -> None:
+        self.stream, self.text = stream, ""
+
+    def write(self, text: str) -> int:
+        self.text += text
+        return self.stream.write(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stream, name)
+
+
+@contextmanager
+def explaining(wanted: bool) -> Iterator[None]:
+    """Explain, at the end, every technical term that was printed on standard output in between."""
+    if not wanted:
+        yield
+        return
+    from equifinal.words.terms import explanation
+
+    copied = _Copied(sys.stdout)
+    with redirect_stdout(copied):
+        yield
+    if text := explanation(copied.text):
+        print(f"\nTerms\n{text}")
+
+
+def show_analysis(name: str, analysis: Any) -> None:
+    from equifinal.words.identifiability import identifiability_page
+
+    console().print(identifiability_page(name, analysis))
 
 
 def console() -> Any:

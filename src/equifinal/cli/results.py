@@ -11,12 +11,14 @@ import typer
 
 from equifinal.cli.common import (
     ChainsOption,
+    ExplainOption,
     JsonOption,
     ProblemArgument,
     QuietOption,
     RunArgument,
     SeedOption,
     WarmupOption,
+    explaining,
     load_problem,
 )
 from equifinal.words.json_output import print_json
@@ -66,7 +68,7 @@ def predict(
     from equifinal.cli.arguments import read_names, read_times
     from equifinal.files import replace_file
     from equifinal.results.store import load, problem_of
-    from equifinal.words.predictions import prediction_table
+    from equifinal.words.predictions import predict as predicted
 
     path = results_file(run)
     if plot is not None:
@@ -75,9 +77,7 @@ def predict(
         style.check_path(plot)
     data = load(path)
     names = {"all": None, "none": []}.get(states.strip(), read_names(states))
-    table = prediction_table(
-        data, times=read_times(times), until=until, states=names, draws=draws, prior=prior, seed=seed
-    )
+    table = predicted(data, times=read_times(times), until=until, states=names, draws=draws, prior=prior, seed=seed)
     if out is not None:
         replace_file(out, partial(Path.write_text, data=table.to_csv(), encoding="utf-8"), "the table")
         print(f"wrote {out}", file=sys.stderr)
@@ -132,6 +132,7 @@ def compare(
         Path | None, typer.Option(metavar="FOLDER", help="Folder for the results.", show_default="NAME-compare")
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace results that are in the folder.")] = False,
+    explain: ExplainOption = False,
     quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -161,8 +162,9 @@ def compare(
     if as_json:
         print_json(comparison_json(comparison) | {"report": str(page)})
         return
-    print("\n".join(comparison_lines(comparison)))
-    print(f"report: {page}")
+    with explaining(explain):
+        print("\n".join(comparison_lines(comparison)))
+        print(f"report: {page}")
     if any(done.interrupted for done in fits.values()):
         raise typer.Exit(130)
 

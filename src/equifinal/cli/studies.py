@@ -11,6 +11,7 @@ import typer
 from equifinal.cli.common import (
     AuxOption,
     ChainsOption,
+    ExplainOption,
     JsonOption,
     ProblemArgument,
     QuietOption,
@@ -18,6 +19,7 @@ from equifinal.cli.common import (
     ThinOption,
     WarmupOption,
     console,
+    explaining,
     load_problem,
 )
 from equifinal.words.json_output import print_json
@@ -45,6 +47,7 @@ def calibrate(
     out: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Folder for the results.", show_default="NAME-calibration")
     ] = None,
+    explain: ExplainOption = False,
     quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -77,7 +80,8 @@ def calibrate(
     if as_json:
         print_json(calibration_json(calibration))
     else:
-        console().print(calibration_page(calibration))
+        with explaining(explain):
+            console().print(calibration_page(calibration))
     for path in written:
         print(f"wrote {path}", file=sys.stderr)
 

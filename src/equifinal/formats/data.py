@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from math import isfinite
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from equifinal.errors import DataError, did_you_mean
 from equifinal.formats.csv import MISSING, Table, read_csv
 from equifinal.formats.tables import check_keys, inside, named
+from equifinal.language.expression import TIME
 from equifinal.language.model import Model
 from equifinal.problem.data import Observations, reading
 from equifinal.problem.noise import Noise, check_names
@@ -41,7 +45,7 @@ def noise_tables(
 ) -> dict[str, NoiseTable]:
     """The noise of each output; if there are parameters with priors, no other name may be unknown."""
     found: dict[str, NoiseTable] = {}
-    names = [*parameters, *model.parameters, *model.states, *model.definitions, *model.constants, *model.inputs]
+    names = [TIME, *parameters, *model.parameters, *model.states, *model.definitions, *model.constants, *model.inputs]
     for output, value in table.items():
         with inside(f"{where} {output}"):
             if output not in model.outputs:
@@ -85,7 +89,18 @@ def observations_of(
                 f"output '{output}' has data but no noise; add to [noise]: {output} = {{ family = \"normal\", sd = 1 }}"
             )
         noise = noises[output].noise(columns, output)
+        _refuse_impossible(columns, output, noise)
         yield Observations(output, columns.times, columns.values[output], noise, increment=output in increments)
+
+
+def _refuse_impossible(columns: Table, output: str, noise: Noise) -> None:
+    """Name the line of a value that the noise family gives no probability to."""
+    word, allows = noise.record.support
+    for place, value in zip(columns.places, columns.values[output], strict=False):
+        if isinstance(value, float) and isfinite(value) and not allows(np.array([value]))[0]:
+            raise DataError(
+                f"{place}: output '{output}' has {noise.family} noise, so its data must be {word}; found {value:g}"
+            )
 
 
 def _data_file(table: Mapping[str, Any], model: Model, numbers: list[str], folder: Path) -> Table:

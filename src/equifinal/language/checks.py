@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from equifinal.errors import ModelError, did_you_mean
 from equifinal.language.expression import (
     TIME,
+    Call,
     Expression,
     Name,
+    children,
     evaluate,
     height,
     initial_name,
     name_nodes,
     names,
     substitute,
+    to_text,
     walk,
 )
+from equifinal.language.functions import CONDITIONS, call_on_arrays
 
 if TYPE_CHECKING:
     from equifinal.language.model import Model
@@ -86,7 +91,8 @@ def in_order(definitions: Mapping[str, Expression]) -> list[str]:
             if name in done:
                 continue
             if name in path:
-                circle = " -> ".join([*path[path.index(name) :], name])
+                within = path[path.index(name) :]
+                circle = " -> ".join([*within[:8], *(["..."] if len(within) > 8 else []), name])
                 raise ModelError(f"the definitions are circular: {circle}", word=name)
             path.append(name)
             stack.append((name, True))
@@ -186,20 +192,50 @@ def _check_size(model: Model) -> None:
 
 
 def _check_division(model: Model) -> None:
-    """Division by something that is zero for all parameters, found by evaluating at random points modulo a prime."""
+    """Division by something that is zero for all parameters, found by evaluating at random points modulo a prime.
+
+    And functions of numbers for which they are not defined, such as log(-1).
+    """
     parts = {f"the equation of '{x}'": e for x, e in zip(model.states, model.rhs, strict=True)}
     parts |= {f"the initial value of '{x}'": e for x, e in zip(model.states, model.start, strict=True)}
     parts |= {f"output '{y}'": e for y, e in zip(model.outputs, model.observed, strict=True)}
     parts |= {f"quantity '{q}'": e for q, e in model.interest.items()}
+    happening = {e: f"the time of an event, {to_text(e)}," for e in {event.time for event in model.events} if names(e)}
+    for event in model.events:
+        for x, e in event.sets.items():
+            happening.setdefault(e, f"the event at time {to_text(event.time)}, which sets '{x}',")
+    parts |= {where: substitute(e, model.closed_definitions) for e, where in happening.items()}
     for where, expression in parts.items():
         if not any(finite_somewhere(expression, model, attempt) for attempt in range(3)):
             raise ModelError(f"{where} divides by zero for all parameters")
+        for call in _undefined_calls(expression):
+            raise ModelError(f"{where} contains {to_text(call)}, which is not a number")
+
+
+def _undefined_calls(expression: Expression) -> Iterator[Call]:
+    """Functions of plain numbers that have no value there; what a condition may leave out is not looked at."""
+    stack = [expression]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, Call) and node.function == "piecewise":
+            continue
+        stack.extend(children(node))
+        if isinstance(node, Call) and not names(node) and node.function not in CONDITIONS:
+            try:
+                value = evaluate(node, {}, float, lambda function, given: float(call_on_arrays(function, given)))
+            except (ArithmeticError, ValueError):
+                continue  # a division by zero, or a condition inside
+            if not math.isfinite(value):
+                yield node
 
 
 def finite_somewhere(expression: Expression, model: Model, attempt: int) -> bool:
     rng = random.Random(attempt)
-    values = {name: _Residue(rng.randrange(_PRIME)) for name in names(expression)}
-    values |= {name: _Residue.of(value) for name, value in model.constants.items()}
+    known = model.constants
+    values = {
+        name: _Residue.of(known[name]) if name in known else _Residue(rng.randrange(_PRIME))
+        for name in names(expression)
+    }
     try:
         evaluate(expression, values, _Residue.of, _any_residue)
     except ZeroDivisionError:

@@ -1,4 +1,4 @@
-"""What Numba lacks for code on bare pointers: offsets, calls by address, an atomic counter.
+"""What Numba lacks for code on bare pointers: offsets, calls by address, an atomic counter, bits of numbers.
 
 Integrators work on pointers rather than arrays: model functions are called by address without any wrapping,
 nothing is allocated or reference-counted, and the compiled code needs nothing from Numba when it is loaded
@@ -49,6 +49,28 @@ def _integers_at(typing_context, address):
 
 doubles_at: Any = intrinsic(_doubles_at)
 integers_at: Any = intrinsic(_integers_at)
+
+
+def _bits_of(typing_context, number):
+    """The bits of a number, as an integer."""
+
+    def generate(context, builder, signature, arguments):
+        return builder.bitcast(arguments[0], ir.IntType(64))
+
+    return types.int64(types.float64), generate
+
+
+def _number_of(typing_context, bits):
+    """The number that has these bits."""
+
+    def generate(context, builder, signature, arguments):
+        return builder.bitcast(arguments[0], ir.DoubleType())
+
+    return types.float64(types.int64), generate
+
+
+bits_of: Any = intrinsic(_bits_of)
+number_of: Any = intrinsic(_number_of)
 
 
 def _never_inline(typing_context):

@@ -302,6 +302,6 @@ def _table(
     n, n_outputs, n_inputs, m, _ = sizes
     jacobian, forcing, output_x, output_p, start = counts
     largest = max(n + jacobian + forcing, n_outputs + output_x + output_p, n + start, happening.most)
-    work_size = 17 * n * (1 + m) + 3 * n_inputs + 3 * n + n_outputs + n * n + jacobian + largest
+    work_size = 17 * n * (1 + m) + 3 * n_inputs + 5 * n + n_outputs + n * n + jacobian + largest
     work_size += 2 * (len(happening.table) + 1) + 2
     return Table(entries, native.address(entries), work_size, codes, happening)

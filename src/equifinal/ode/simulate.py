@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import threading
-import time
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from enum import IntEnum
 from typing import Literal, NamedTuple
 
@@ -21,12 +16,12 @@ from equifinal.ode.integrator import integrator
 from equifinal.ode.steady import initial_values, rest
 from equifinal.ode.stepping.layout import N_SENSITIVITIES, N_STATES, TANGENT, Batch
 from equifinal.ode.stepping.rodas5p import TABLEAU
+from equifinal.ode.threads import run_in_threads
 
 _METHODS = {"auto": 0, "explicit": 1, "stiff": 2}
 _NO_INPUTS, _TIME = np.zeros((1, 1)), np.array([[0.0, 0.0, 1.0]])
 _RETURN_VALUE = np.zeros(2, dtype=np.int64)  # the integrator's calling convention wants a place for a result it lacks
 _RETURN_AT, _TABLEAU_AT = address(_RETURN_VALUE), address(TABLEAU)
-_WORTH_A_THREAD = 2e-4  # seconds of work below which handing it to another thread costs more than it saves
 
 
 class Status(IntEnum):
@@ -100,6 +95,7 @@ def simulate(
     method: Literal["auto", "explicit", "stiff"] = "auto",
     sensitivities: bool = False,
     threads: int | None = None,
+    wanted: np.ndarray | None = None,
 ) -> Trajectories:
     """Solve the system from its start for each row of ``p``.
 
@@ -131,6 +127,9 @@ def simulate(
         Whether derivatives by the parameters are wanted; states and outputs are the same with and without.
     threads
         At most so many; by default, as many as there are processors where the batch is worth it.
+    wanted
+        Which outputs matter at which times, (times, outputs); elsewhere they may be undefined, as a quotient that
+        is 0/0 before anything has happened. By default all matter.
     """
     p = np.ascontiguousarray(p, dtype=np.float64)
     times = np.ascontiguousarray(times, dtype=np.float64)
@@ -148,7 +147,7 @@ def simulate(
     if not (0 < rtol < np.inf and 0 < atol < np.inf):
         raise SolverError("rtol and atol must be positive")
     table, n_segments = _input_table(system, inputs)
-    how = _How(rtol, atol, max_steps, _METHODS[method], threads)
+    how = _How(rtol, atol, max_steps, _METHODS[method], threads, wanted is not None)
     compiled = system._with_sensitivities if sensitivities else system._plain
     before = None
     if system._before is not None:
@@ -159,6 +158,8 @@ def simulate(
         found.steps[:] += before.steps
     if len(times) and times[-1] == np.inf:
         _come_to_rest(system, p, table, how, found)
+    if wanted is not None:
+        _require(found, wanted)
     if found.states.shape[2] > system.n_states:  # levels do not show
         found = found._replace(states=found.states[:, :, : system.n_states])
         if found.state_sensitivities is not None:
@@ -174,6 +175,20 @@ class _How(NamedTuple):
     max_steps: int
     method: int
     threads: int | None
+    undefined: bool = False  # whether outputs may be
+
+
+def _require(found: Trajectories, wanted: np.ndarray) -> None:
+    """Let lanes fail at the first time at which an output that matters is not finite."""
+    defined = np.isfinite(found.outputs)
+    if found.sensitivities is not None:
+        defined &= np.isfinite(found.sensitivities).all(axis=3)
+    missing = (wanted & ~defined).any(axis=2) & (found.status == Status.ok)[:, None]
+    for lane in np.flatnonzero(missing.any(axis=1)):
+        found.status[lane] = Status.not_finite
+        for values in found[:4]:
+            if values is not None:
+                values[lane, missing[lane].argmax() :] = np.nan
 
 
 def _solve(
@@ -223,6 +238,7 @@ def _solve(
         state_sensitivities=states_by_parameters_at,
         status=status_at,
         steps=status_at + 8 * n_lanes,
+        undefined=int(how.undefined),
     )
     batch_table = np.array(batch, dtype=np.int64)
     batch_at = address(batch_table)
@@ -235,7 +251,7 @@ def _solve(
         solve(_RETURN_AT, None, batch_at, address(work))
 
     if n_lanes:
-        _run_in_threads(run, n_lanes, how.threads, system._pace)
+        run_in_threads(run, n_lanes, how.threads, system._pace)
     return Trajectories(outputs, states, by_parameters, states_by_parameters, status, steps)
 
 
@@ -258,6 +274,7 @@ def _at_rest_before(system: System, p: np.ndarray, how: _How, sensitivities: boo
     arguments = np.hstack([p[:, : len(system.parameters)], np.tile(constants, (len(p), 1))])
     method = next(name for name, code in _METHODS.items() if code == how.method)
     options = how._asdict() | {"method": method, "sensitivities": sensitivities}
+    options.pop("undefined")
     found = simulate(before, arguments, [np.inf], **options)
     states, slopes = initial_values(system, p, sensitivities)
     states[:, : system.n_states] = found.states[:, 0]
@@ -316,58 +333,3 @@ def _input_table(system: System, inputs: Inputs | None) -> tuple[np.ndarray, int
     if system.model.onset is not None:  # which may be before the first break
         inputs = inputs.held_before
     return inputs.table_with_time if system._integrated.uses_time else inputs.table, len(inputs.breaks)
-
-
-# --- threads ----------------------------------------------------------------------------------------------
-
-_pool: ThreadPoolExecutor | None = None
-_pool_lock = threading.Lock()
-
-
-def _forget_pool() -> None:
-    """A forked process has none of its parent's threads."""
-    global _pool, _pool_lock
-    _pool, _pool_lock = None, threading.Lock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_pool)
-
-
-def processors() -> int:
-    """How many processors this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-_PROCESSORS = processors()
-
-
-def _run_in_threads(run: Callable[[], None], n_lanes: int, threads: int | None, pace: list[float]) -> None:
-    """Run the same work in this thread and possibly others; the work itself deals out lanes among them.
-
-    The clock chooses how many threads there are, and nothing else: a lane is one solve, which only reads its own
-    arguments and writes its own row, so that its numbers are the same whoever computes it, and in whatever order.
-    """
-    if threads is None:
-        threads = _PROCESSORS if n_lanes * pace[0] > _WORTH_A_THREAD else 1
-    threads = min(threads, n_lanes)
-    began = time.perf_counter()
-    if threads <= 1:
-        run()
-    else:
-        _share(run, threads)
-    pace[0] = (time.perf_counter() - began) * max(threads, 1) / n_lanes
-
-
-def _share(run: Callable[[], None], threads: int) -> None:
-    global _pool
-    with _pool_lock:
-        if _pool is None:
-            _pool = ThreadPoolExecutor(max_workers=max(_PROCESSORS - 1, 1), thread_name_prefix="equifinal-ode")
-        shares = [_pool.submit(run) for _ in range(min(threads - 1, _pool._max_workers))]
-    try:
-        run()
-    finally:
-        for share in shares:
-            if not share.cancel():  # what has not begun by now has nothing left to do
-                share.result()

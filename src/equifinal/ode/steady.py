@@ -37,6 +37,7 @@ ITERATIONS = 30
 UNSTABLE = 1e-12  # of the largest eigenvalue: growth beyond rounding
 ESCAPED = 50.0  # time scales of growth after which a lane would have left an unstable state
 SINGULAR = 1e-14
+NOTHING = 1e-10  # of the largest state: the size that a state without any is taken to have
 
 # states (B, n) after a stretch of time for lanes at some places, their status and their steps
 Advance = Callable[[np.ndarray, np.ndarray, float], tuple[np.ndarray, np.ndarray, np.ndarray]]
@@ -106,8 +107,10 @@ def rest(
     going, stretch = np.flatnonzero(defined), 0.0
     for ahead in (*STRETCHES, 0.0):
         before, sizes[going] = x[going], np.maximum(sizes[going], np.abs(x[going]))
-        at, there = _newton(equations, before, p[going], totals[going], sizes[going])
-        still = _near(at, previous[going], sizes[going])
+        known = np.maximum(sizes[going], NOTHING * sizes[going].max(axis=1, initial=0.0)[:, None])
+        at, there = _newton(equations, before, p[going], totals[going], known)
+        at[(before == 0.0) & (np.abs(at) <= CLOSE * known)] = 0.0  # rounding errors of what is not there
+        still = _near(at, previous[going], known)
         there &= _stays(equations, at, p[going], np.where(still, stretch, 0.0))
         found[going[there]], reached[going[there]] = at[there], True
         going, stretch = going[~there], ahead

@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from equifinal.errors import DataError, did_you_mean
-from equifinal.plots.marginals import density
-from equifinal.plots.style import COLUMN, colours, shortened, styled
+from equifinal.plots import scales
+from equifinal.plots.marginals import OPEN, density, density_grid
+from equifinal.plots.scales import quantity_is_logarithmic
+from equifinal.plots.style import COLUMN, colours, new_figure, shortened, styled
+from equifinal.results.store import problem_of
 
 if TYPE_CHECKING:
     from arviz import InferenceData
@@ -26,12 +29,18 @@ def plot_agreement(runs: Mapping[str, InferenceData], *, names: Sequence[str] | 
         Results by name, such as ``{"collapsed": ..., "random-walk": ...}``.
     names
         Which parameters and quantities; by default the first twelve.
+
+    Examples
+    --------
+    >>> import equifinal
+    >>> data = equifinal.sample(equifinal.load("si"), draws=100, progress=False)
+    >>> figure = equifinal.plot_agreement({"first": data, "again": data}, names=["gamma"])
     """
-    from matplotlib.figure import Figure
 
     if not runs:
         raise DataError("there are no runs to compare")
-    known = [str(name) for name in next(iter(runs.values())).posterior.data_vars]
+    first = next(iter(runs.values()))
+    problem, known = problem_of(first), [str(name) for name in first.posterior.data_vars]
     for name in names or ():
         if name not in known:
             raise DataError(
@@ -41,17 +50,24 @@ def plot_agreement(runs: Mapping[str, InferenceData], *, names: Sequence[str] | 
     columns = min(2, len(shown))
     rows = -(-len(shown) // columns)
     with styled():
-        figure = Figure(figsize=(COLUMN * columns, 1.6 * rows), layout="constrained")
+        figure = new_figure(figsize=(COLUMN * columns, 1.6 * rows), layout="constrained")
         for k, name in enumerate(shown):
             axes = figure.add_subplot(rows, columns, k + 1)
+            every = np.concatenate([np.asarray(d.posterior[name].values, float).reshape(-1) for d in runs.values()])
+            every = every[np.isfinite(every)]
+            logarithmic = every.size > 1 and quantity_is_logarithmic(problem, name, every)
+            prior = problem.priors.get(name)
+            bounds = OPEN if prior is None else (prior.lower, prior.upper)
             for (label, data), colour in zip(runs.items(), colours(len(runs)), strict=True):
                 draws = np.asarray(data.posterior[name].values, float).reshape(-1)
                 draws = draws[np.isfinite(draws)]
                 if draws.size > 1 and np.ptp(draws) > 0:
-                    low, high = (float(q) for q in np.quantile(draws, [0.001, 0.98]))
-                    grid = np.linspace(low, high, 140)
-                    axes.plot(grid, density(draws, grid), color=colour, lw=1.3, label=shortened(label))
-            axes.set(yticks=[], xlabel=shortened(name, 40), ylim=(0, 1.12))
+                    grid = density_grid(draws, logarithmic, bounds)
+                    curve = density(draws, grid, logarithmic, bounds)
+                    axes.plot(grid, curve, color=colour, lw=1.3, label=shortened(label))
+            if every.size > 1:
+                scales.dress(axes.xaxis, logarithmic, *scales.reach(every, logarithmic, room=0.02))
+            axes.set(yticks=[], xlabel=shortened(problem.title(name), 40), ylim=(0, 1.12))
             axes.spines["left"].set_visible(False)
             if k == 0:
                 axes.legend(fontsize=7, handlelength=1.2, loc="best")

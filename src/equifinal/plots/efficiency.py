@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from equifinal.errors import DataError
-from equifinal.plots.style import COLUMN, MUTED, colours, short, shortened, styled
+from equifinal.plots.scales import number_text
+from equifinal.plots.style import COLUMN, MUTED, colours, new_figure, shortened, styled
 from equifinal.results.efficiency import efficiency
 
 if TYPE_CHECKING:
@@ -21,14 +22,19 @@ def plot_efficiency(runs: Mapping[str, InferenceData]) -> Any:
     ----------
     runs
         Results by name, such as ``{"collapsed": ..., "random-walk": ...}``.
+
+    Examples
+    --------
+    >>> import equifinal
+    >>> data = equifinal.sample(equifinal.load("si"), draws=100, progress=False)
+    >>> figure = equifinal.plot_efficiency({"first": data, "again": data})
     """
-    from matplotlib.figure import Figure
 
     if not runs:
         raise DataError("there are no runs to compare")
     measured = {name: efficiency(data) for name, data in runs.items()}
     with styled():
-        figure = Figure(figsize=(2 * COLUMN, 0.75 + 0.36 * len(measured)), layout="constrained")
+        figure = new_figure(figsize=(2 * COLUMN, 0.75 + 0.36 * len(measured)), layout="constrained")
         for k, (title, key) in enumerate((("per ODE solve", "per_solve"), ("per second", "per_second"))):
             axes = figure.add_subplot(1, 2, k + 1)
             _bars(axes, {name: (getattr(e, key), e.trusted) for name, e in measured.items()})
@@ -50,7 +56,7 @@ def _bars(axes: Any, values: Mapping[str, tuple[float, bool]]) -> None:
         bar = axes.barh(y, shown - low / 3, left=low / 3, color=colour if trusted else "none", height=0.62)
         bar[0].set_edgecolor(colour)
         bar[0].set_hatch("" if trusted else "////")
-        text = short(float(f"{value:.3g}")) if math.isfinite(value) else "not defined"
+        text = number_text(float(f"{value:.3g}")) if math.isfinite(value) else "not defined"
         text += "" if trusted else " (chains disagree)"
         axes.annotate(text, (shown, y), (4, 0), textcoords="offset points", va="center", fontsize=8)
     axes.set(xscale="log", xlim=(low / 3, high * 30), ylim=(len(values) - 0.5, -0.5))

@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from equifinal.plots.style import FAINT, INK, MARKERS, MUTED, colours, short, shortened, styled
+from equifinal.language.expression import TIME
+from equifinal.plots import scales
+from equifinal.plots.style import FAINT, INK, MARKERS, MUTED, colours, new_figure, shortened, styled
 from equifinal.prediction.equivalents import Equivalents
 
 
@@ -16,8 +18,13 @@ def plot_equivalents(equivalents: Equivalents) -> Any:
     Returns
     -------
     A matplotlib figure.
+
+    Examples
+    --------
+    >>> import equifinal
+    >>> found = equifinal.equivalents(equifinal.load("si"), n=3)
+    >>> figure = equifinal.plot_equivalents(found)
     """
-    from matplotlib.figure import Figure
 
     shown = [k for k, moves in enumerate(equivalents.moving) if moves] or list(range(len(equivalents.fibre.names)))
     panels = list(equivalents.differences)
@@ -27,12 +34,12 @@ def plot_equivalents(equivalents: Equivalents) -> Any:
     height = 0.9 + 0.3 * len(shown)
     with styled():
         if below:
-            figure = Figure(figsize=(8.2, min(1.9 * rows + height, 30)), layout="constrained")
+            figure = new_figure(figsize=(8.2, min(1.9 * rows + height, 30)), layout="constrained")
             grid = figure.add_gridspec(rows + 1, columns, height_ratios=[1.9] * rows + [height])
             places = [grid[k // columns, k % columns] for k in range(len(panels))]
             rest = grid[rows, :]
         else:
-            figure = Figure(figsize=(8.2, max(2.8, min(height, 30))), layout="constrained")
+            figure = new_figure(figsize=(8.2, max(2.8, min(height, 30))), layout="constrained")
             grid = figure.add_gridspec(1, 2, width_ratios=[1, 1.05])
             places, rest = [grid[0, 0]], grid[0, 1]
         for place, (experiment, output) in zip(places, panels, strict=True):
@@ -62,7 +69,12 @@ def _outputs(axes: Any, equivalents: Equivalents, experiment: str, output: str) 
                 if own.any() or not side:
                     axes.plot(entry.times[own], entry.values[own], marker, label=None if side else "data", **look)
             axes.legend(loc="best", handletextpad=0.2)
-    axes.set(xlabel="time", ylabel=shortened(output))
+    problem, values = equivalents.problem, np.concatenate([line.get_ydata() for line in axes.lines])
+    known = next((o for o in problem.experiments[at].observations if o.output == output), None)
+    positive = known is not None and known.noise.record.support.word == "positive" and values.min() > 0
+    scales.dress_to_fit(axes.yaxis, positive or scales.spans_decades(values))
+    scales.dress_to_fit(axes.xaxis, False)
+    axes.set(xlabel=shortened(problem.title(TIME), 40), ylabel=shortened(problem.title(output), 30))
     if experiment:
         axes.set_title(shortened(experiment, 40))
 
@@ -79,9 +91,13 @@ def _parameters(axes: Any, equivalents: Equivalents, shown: list[int]) -> None:
         axes.plot(position, height, "o", color=palette[k], ms=size, mec=edge, mew=0.7, zorder=3 + (k == 0))
     for y, j in zip(height, shown, strict=True):
         low, high = equivalents.theta[:, j].min(), equivalents.theta[:, j].max()
-        text = f"{short(low)} to {short(high)}" if equivalents.moving[j] else short(low)
+        text = (
+            f"{scales.number_text(low)} to {scales.number_text(high)}"
+            if equivalents.moving[j]
+            else scales.number_text(low)
+        )
         axes.text(1.04, y, text, va="center", ha="left", fontsize=8, color=MUTED)
-    axes.set_yticks(height, [shortened(equivalents.fibre.names[j]) for j in shown])
+    axes.set_yticks(height, [shortened(equivalents.problem.title(equivalents.fibre.names[j])) for j in shown])
     axes.set(xlim=(-0.02, 1.02), ylim=(-0.6, len(shown) - 0.4), xlabel="quantile in the prior (ringed: as given)")
     axes.set_title("what changes" if equivalents.moving.any() else "no other was found")
     axes.spines["left"].set_visible(False)

@@ -9,15 +9,17 @@ import numpy as np
 
 from equifinal.errors import DataError, did_you_mean
 from equifinal.language.expression import Name
-from equifinal.plots.style import COLUMN, POSTERIOR, PRIOR, plain_log_ticks, short, shortened, styled
+from equifinal.plots import scales
+from equifinal.plots.scales import quantity_is_logarithmic
+from equifinal.plots.style import COLUMN, POSTERIOR, PRIOR, new_figure, shortened, styled
 from equifinal.problem.problem import Problem
 from equifinal.results.meaning import Finding, Meaning, interpret
 
 if TYPE_CHECKING:
     from arviz import InferenceData
 
-POINTS = 160
-WIDE = 100.0  # an axis over more than this is logarithmic
+POINTS, KERNELS = 160, 4000
+OPEN = (-np.inf, np.inf)
 PANEL = 1.5  # inches high
 
 
@@ -32,8 +34,13 @@ def plot_marginals(
         Which; all by default. A combination is named by its text, such as ``beta*N - gamma``.
     meaning
         From `interpret`, if it was made already.
+
+    Examples
+    --------
+    >>> import equifinal
+    >>> data = equifinal.sample(equifinal.load("si"), draws=100, progress=False)
+    >>> figure = equifinal.plot_marginals(data, names=["gamma", "beta*N - gamma"])
     """
-    from matplotlib.figure import Figure
 
     meaning = interpret(data) if meaning is None else meaning
     known = [f.name for f in meaning.findings]
@@ -44,7 +51,7 @@ def plot_marginals(
     columns = min(columns, len(shown))
     rows = -(-len(shown) // columns)
     with styled():
-        figure = Figure(figsize=(COLUMN * columns, PANEL * rows), layout="constrained")
+        figure = new_figure(figsize=(COLUMN * columns, PANEL * rows), layout="constrained")
         for k, finding in enumerate(shown):
             axes = figure.add_subplot(rows, columns, k + 1)
             _marginal(axes, finding, meaning.problem)
@@ -54,10 +61,9 @@ def plot_marginals(
 
 def plot_marginal(finding: Finding, problem: Problem) -> Any:
     """One of them, small: a strip to stand beside a sentence."""
-    from matplotlib.figure import Figure
 
     with styled():
-        figure = Figure(figsize=(2.7, 0.95))
+        figure = new_figure(figsize=(2.7, 0.95))
         axes = figure.add_axes((0.05, 0.28, 0.90, 0.70))
         _marginal(axes, finding, problem)
         axes.tick_params(labelsize=7.5, length=2)
@@ -70,41 +76,37 @@ def _marginal(axes: Any, finding: Finding, problem: Problem) -> None:
     if not (finding.prior.size > 1 and finding.posterior.size > 1):
         axes.text(0.5, 0.5, "no finite values", ha="center", va="center", transform=axes.transAxes)
         return
-    low, high, logarithmic = _range(finding)
+    logarithmic = quantity_is_logarithmic(problem, finding.name, finding.prior, finding.posterior)
+    low, high = _range(finding, logarithmic)
+    bounds = bounds_of(problem, finding)
     grid = np.geomspace(low, high, POINTS) if logarithmic else np.linspace(low, high, POINTS)
     prior = _prior_curve(finding, problem, grid, logarithmic)
     axes.fill_between(grid, 0, prior, color=PRIOR, alpha=0.35, lw=0)
     axes.plot(grid, prior, color=PRIOR, lw=1)
-    # a grid of its own: the posterior may be narrower than a step of the other
-    first, last = (float(q) for q in np.quantile(finding.posterior, [0.0005, 0.9995]))
-    inner = np.geomspace(first, last, POINTS) if logarithmic and first > 0 else np.linspace(first, last, POINTS)
-    posterior = density(finding.posterior, inner, logarithmic)
+    inner = density_grid(finding.posterior, logarithmic, bounds)
+    posterior = density(finding.posterior, inner, logarithmic, bounds)
     axes.fill_between(inner, 0, posterior, color=POSTERIOR, alpha=0.45, lw=0)
     axes.plot(inner, posterior, color=POSTERIOR, lw=1.3)
-    axes.set_xlim(low, high)
-    if logarithmic:
-        axes.set_xscale("log")
-        plain_log_ticks(axes.xaxis, low, high)
-    else:
-        from matplotlib.ticker import FuncFormatter, MaxNLocator
-
-        axes.xaxis.set_major_locator(MaxNLocator(4))
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: short(float(f"{value:.4g}"))))
+    scales.dress(axes.xaxis, logarithmic, low, high, most=4)
 
 
-def _range(finding: Finding) -> tuple[float, float, bool]:
-    """Where the prior and the posterior are; a logarithmic axis where the prior spans decades."""
+def _range(finding: Finding, logarithmic: bool) -> tuple[float, float]:
+    """Where the prior and the posterior are."""
     before, after = np.quantile(finding.prior, [0.005, 0.995]), np.quantile(finding.posterior, [0.002, 0.998])
-    ends = np.quantile(finding.prior, [0.02, 0.98])
-    logarithmic = bool(min(before[0], after[0]) > 0 and ends[1] / ends[0] > WIDE)
     if not logarithmic:  # a long tail would hide the rest
         centre = np.quantile(finding.prior, [0.05, 0.95])
-        reach = np.ptp(centre)
-        before = np.clip(before, centre[0] - reach, centre[1] + reach)
+        width = np.ptp(centre)
+        before = np.clip(before, centre[0] - width, centre[1] + width)
     low, high = float(min(before[0], after[0])), float(max(before[1], after[1]))
     if not high > low:
         low, high = low - 0.5 * max(abs(low), 1e-9), high + 0.5 * max(abs(high), 1e-9)
-    return low, high, logarithmic
+    return low, high
+
+
+def bounds_of(problem: Problem, finding: Finding) -> tuple[float, float]:
+    """Between which values a quantity must be: known of a parameter, open for a function of several."""
+    prior = problem.priors.get(finding.name) if isinstance(finding.expression, Name) else None
+    return (-np.inf, np.inf) if prior is None else (prior.lower, prior.upper)
 
 
 def _prior_curve(finding: Finding, problem: Problem, grid: np.ndarray, logarithmic: bool) -> np.ndarray:
@@ -117,23 +119,42 @@ def _prior_curve(finding: Finding, problem: Problem, grid: np.ndarray, logarithm
     return density(finding.prior, grid, logarithmic)
 
 
-def density(draws: np.ndarray, grid: np.ndarray, logarithmic: bool = False) -> np.ndarray:
+def density_grid(draws: np.ndarray, logarithmic: bool, bounds: tuple[float, float] = OPEN) -> np.ndarray:
+    """Where to estimate a density: from where it rises from zero, or from a bound that it touches, to the other end."""
+    x = np.log(draws[draws > 0]) if logarithmic else draws
+    low, high = (float(q) for q in np.quantile(x, [0.0005, 0.9995]))
+    room = 3 * _bandwidth(x)
+    ends = np.log(np.maximum(bounds, 1e-300)) if logarithmic else np.asarray(bounds)
+    grid = np.linspace(max(low - room, ends[0]), min(high + room, ends[1]), POINTS)
+    return np.exp(grid) if logarithmic else grid
+
+
+def density(
+    draws: np.ndarray, grid: np.ndarray, logarithmic: bool = False, bounds: tuple[float, float] | None = None
+) -> np.ndarray:
     """A kernel estimate on a grid, scaled to height 1; on a logarithmic axis, of the logarithm.
 
-    Mass is reflected at the ends of the draws, so that a prior with an edge keeps it.
+    Mass is reflected at hard bounds, so that a density that ends there at some height does not seem to fall to zero
+    before. Where bounds are not known, they are the smallest and the largest draw.
     """
     x, at = (np.log(draws[draws > 0]), np.log(grid)) if logarithmic else (draws, grid)
-    low, high = np.quantile(x, [0.0, 1.0])
-    centre = np.quantile(x, [0.25, 0.75])
-    width = 1.1 * min(float(x.std()), float(np.ptp(centre)) / 1.34 or float(x.std())) * x.size**-0.2
+    if bounds is None or (logarithmic and bounds[0] <= 0 and np.isinf(bounds[1])):
+        ends = (float(x.min()), float(x.max())) if bounds is None else OPEN
+    else:
+        ends = tuple(np.log(np.maximum(bounds, 1e-300))) if logarithmic else bounds
+    width = _bandwidth(x)
     if not width > 0:
-        return (np.abs(at - low) <= np.abs(at - low).min()).astype(float)
-    inside = (low, high) if x.size < 50 else np.quantile(x, [0.001, 0.999])
-    edges = np.linspace(inside[0], inside[1], 801)
-    counts = np.histogram(x, edges)[0].astype(float)
-    middles = 0.5 * (edges[1:] + edges[:-1])
-    folded = np.concatenate([middles, 2 * inside[0] - middles, 2 * inside[1] - middles])
-    weights = np.concatenate([counts, counts, counts])
-    values = np.exp(-0.5 * ((at[:, None] - folded) / width) ** 2) @ weights
-    values[(at < inside[0]) | (at > inside[1])] = 0.0
+        return (np.abs(at - x.min()) <= np.abs(at - x.min()).min()).astype(float)
+    ordered = np.sort(x)[:: max(1, x.size // KERNELS)]
+    images = [ordered, *(2 * end - ordered for end in ends if np.isfinite(end))]
+    values = np.zeros(at.size)
+    for image in images:
+        near = image[(image > at.min() - 6 * width) & (image < at.max() + 6 * width)]
+        values += np.exp(-0.5 * ((at[:, None] - near) / width) ** 2).sum(axis=1)
+    values[(at < ends[0]) | (at > ends[1])] = 0.0
     return values / values.max() if values.max() > 0 else values
+
+
+def _bandwidth(x: np.ndarray) -> float:
+    middle = float(np.ptp(np.quantile(x, [0.25, 0.75]))) / 1.34
+    return 1.1 * min(float(x.std()), middle or float(x.std())) * x.size**-0.2

@@ -10,8 +10,10 @@ import numpy as np
 from equifinal.errors import DataError, EquifinalError, did_you_mean
 from equifinal.fibre import Fibre
 from equifinal.identifiability.verdicts import NOT
-from equifinal.plots.marginals import density
-from equifinal.plots.style import COLOURS, FIBRE, MUTED, POSTERIOR, shortened, styled
+from equifinal.plots import scales
+from equifinal.plots.marginals import density, density_grid
+from equifinal.plots.scales import quantity_is_logarithmic
+from equifinal.plots.style import COLOURS, FIBRE, MUTED, POSTERIOR, new_figure, shortened, styled
 from equifinal.prediction.predict import posterior_rows
 from equifinal.results.meaning import NOISE, PARAMETER, Meaning, interpret
 
@@ -36,8 +38,13 @@ def plot_pairs(data: InferenceData, *, names: Sequence[str] | None = None, meani
         Which parameters; by default those that move along the fibre, at most five.
     meaning
         From `interpret`, if it was made already.
+
+    Examples
+    --------
+    >>> import equifinal
+    >>> data = equifinal.sample(equifinal.load("si"), draws=100, progress=False)
+    >>> figure = equifinal.plot_pairs(data, names=["beta", "gamma"])
     """
-    from matplotlib.figure import Figure
 
     meaning = interpret(data) if meaning is None else meaning
     shown = _checked(names, meaning) if names is not None else _interesting(meaning)
@@ -47,14 +54,20 @@ def plot_pairs(data: InferenceData, *, names: Sequence[str] | None = None, meani
     columns = [problem.parameters.index(name) for name in shown]
     curves = fibre_through_mean(meaning.fibre, problem.parameters, every)
     n = len(shown)
+    logarithmic = {k: quantity_is_logarithmic(problem, problem.parameters[k], every[:, k]) for k in columns}
+    priors = {k: problem.priors[problem.parameters[k]] for k in columns}
     with styled():
-        figure = Figure(figsize=(SIDE * n + 0.5, SIDE * n + 0.3), layout="constrained")
+        figure = new_figure(figsize=(SIDE * n + 0.5, SIDE * n + 0.3), layout="constrained")
         for i in range(n):
             for j in range(i + 1):
-                axes = figure.add_subplot(n, n, i * n + j + 1)
-                _cell(axes, theta, every, columns[j], columns[i], curves)
-                _limits(axes, every, columns[j], columns[i])
-                _labels(axes, shown, i, j, n)
+                axes, x, y = figure.add_subplot(n, n, i * n + j + 1), columns[j], columns[i]
+                if i == j:
+                    _marginal(axes, every[:, x], logarithmic[x], (priors[x].lower, priors[x].upper))
+                else:
+                    _cell(axes, theta, x, y, curves)
+                    scales.dress(axes.yaxis, logarithmic[y], *scales.reach(every[:, y], logarithmic[y]), most=3)
+                scales.dress(axes.xaxis, logarithmic[x], *scales.reach(every[:, x], logarithmic[x]), most=3)
+                _labels(axes, [problem.title(name) for name in shown], i, j, n)
         if curves:
             figure.text(0.99, 0.99, CAPTION if n > 2 else NARROW_CAPTION, **NOTE)
     return figure
@@ -124,16 +137,16 @@ def _curves(fibre: Fibre, c: Array, labels: Array | None) -> list[Array]:
     return pieces
 
 
-def _cell(axes: Any, theta: Array, every: Array, x: int, y: int, curves: list[Array]) -> None:
-    if x == y:
-        low, high = np.quantile(every[:, x], [0.0005, 0.9995])
-        grid = np.linspace(low, high, 120)
-        height = density(every[:, x], grid)
-        axes.fill_between(grid, 0, height, color=POSTERIOR, alpha=0.35, lw=0)
-        axes.plot(grid, height, color=POSTERIOR, lw=1)
-        axes.set(yticks=[], ylim=(0, 1.1))
-        axes.spines["left"].set_visible(False)
-        return
+def _marginal(axes: Any, draws: Array, logarithmic: bool, bounds: tuple[float, float]) -> None:
+    grid = density_grid(draws, logarithmic, bounds)
+    height = density(draws, grid, logarithmic, bounds)
+    axes.fill_between(grid, 0, height, color=POSTERIOR, alpha=0.35, lw=0)
+    axes.plot(grid, height, color=POSTERIOR, lw=1)
+    axes.set(yticks=[], ylim=(0, 1.1))
+    axes.spines["left"].set_visible(False)
+
+
+def _cell(axes: Any, theta: Array, x: int, y: int, curves: list[Array]) -> None:
     axes.plot(theta[:, x], theta[:, y], ".", color=CLOUD_COLOUR, ms=1.8, alpha=0.55, mew=0, rasterized=True)
     points = [piece for piece in curves if len(piece) == 1]
     for piece in curves:
@@ -144,32 +157,13 @@ def _cell(axes: Any, theta: Array, every: Array, x: int, y: int, curves: list[Ar
         axes.plot(cloud[:, x], cloud[:, y], ".", color=FIBRE, ms=2.5 if len(points) > 20 else 5, mew=0)
 
 
-def _limits(axes: Any, every: Array, x: int, y: int) -> None:
-    for column, setter in ((x, axes.set_xlim), (y, axes.set_ylim)):
-        if setter == axes.set_ylim and x == y:
-            continue
-        low, high = np.quantile(every[:, column], [0.0005, 0.9995])
-        room = 0.04 * (high - low)
-        if high > low:
-            setter(low - room, high + room)
-
-
-def _labels(axes: Any, shown: Sequence[str], i: int, j: int, n: int) -> None:
-    from matplotlib.ticker import MaxNLocator
-
+def _labels(axes: Any, titles: Sequence[str], i: int, j: int, n: int) -> None:
     axes.tick_params(labelsize=7, length=2, colors=MUTED)
-    axes.xaxis.set_major_locator(MaxNLocator(3))
-    for axis in (axes.xaxis, axes.yaxis):
-        axis.get_offset_text().set_fontsize(6.5)
-    if i != j:
-        axes.yaxis.set_major_locator(MaxNLocator(3))
     if i == n - 1:
-        axes.set_xlabel(shortened(shown[j], 16))
+        axes.set_xlabel(shortened(titles[j], 18))
     else:
         axes.tick_params(labelbottom=False)
-        axes.xaxis.get_offset_text().set_visible(False)
     if j == 0 and i > 0:
-        axes.set_ylabel(shortened(shown[i], 16))
+        axes.set_ylabel(shortened(titles[i], 18))
     elif i != j:
         axes.tick_params(labelleft=False)
-        axes.yaxis.get_offset_text().set_visible(False)

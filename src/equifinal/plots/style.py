@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from equifinal.errors import DataError
 from equifinal.files import replace_file
@@ -44,38 +43,36 @@ def styled() -> Iterator[None]:
         yield
 
 
-def panels(count: int, height: float) -> tuple[Any, list[Any]]:
-    """A figure with so many panels: a single one at column width, several side by side in two columns."""
+@cache
+def _drawing() -> type[Any]:
     from matplotlib.figure import Figure
 
+    class Drawing(Figure):
+        """A figure that a notebook shows as the last expression of a cell, whether pyplot is in use or not."""
+
+        def _repr_png_(self) -> bytes:
+            buffer = io.BytesIO()
+            with styled():
+                self.savefig(buffer, format="png", bbox_inches="tight")
+            return buffer.getvalue()
+
+    return Drawing
+
+
+def new_figure(**arguments: Any) -> Any:
+    """A figure of matplotlib's that shows itself in notebooks."""
+    return _drawing()(**arguments)
+
+
+def panels(count: int, height: float) -> tuple[Any, list[Any]]:
+    """A figure with so many panels: a single one at column width, several side by side in two columns."""
     if count == 1:  # margins that are known need not be searched for, which takes as long as drawing
-        figure = Figure(figsize=(COLUMN, height))
+        figure = new_figure(figsize=(COLUMN, height))
         figure.subplots_adjust(left=0.21, right=0.95, bottom=0.44 / height, top=1 - 0.22 / height)
         return figure, [figure.add_subplot()]
     rows = -(-count // 2)
-    figure = Figure(figsize=(COLUMN * 2, height * rows), layout="constrained")
+    figure = new_figure(figsize=(COLUMN * 2, height * rows), layout="constrained")
     return figure, [figure.add_subplot(rows, 2, k + 1) for k in range(count)]
-
-
-def short(value: float) -> str:
-    """A number for a label: three or four digits, without exponent where that is readable."""
-    if value == 0 or 1e-3 <= abs(value) < 1e6:
-        return np.format_float_positional(value, precision=4, fractional=False, trim="-")
-    return f"{value:.3g}"
-
-
-def plain_log_ticks(axis: Any, low: float, high: float) -> None:
-    """Ticks at powers of ten, written out."""
-    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
-
-    first, last = int(np.ceil(np.log10(low) - 1e-9)), int(np.floor(np.log10(high) + 1e-9))
-    step = max(1, -(-(last - first) // 4))
-    ticks = [10.0**k for k in range(first, last + 1, step)]
-    if len(ticks) < 2:
-        ticks = [low, float(np.sqrt(low * high)), high]
-    axis.set_major_locator(FixedLocator(ticks))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
-    axis.set_minor_locator(NullLocator())
 
 
 def shortened(name: str, most: int = 22) -> str:

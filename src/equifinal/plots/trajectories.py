@@ -10,15 +10,18 @@ import numpy as np
 
 from equifinal.errors import DataError, did_you_mean
 from equifinal.language.expression import TIME
-from equifinal.plots.style import FAINT, INK, MARKERS, MUTED, POSTERIOR, PRIOR, colours, panels, shortened, styled
+from equifinal.plots import scales, strips
+from equifinal.plots.scales import trajectory_is_logarithmic
+from equifinal.plots.style import COLUMN, FAINT, INK, MARKERS, MUTED, POSTERIOR, PRIOR, new_figure, shortened, styled
 from equifinal.prediction.predict import Band, Check, Predictions, check, posterior_rows, predict, prior_rows
 from equifinal.problem.problem import Problem
 from equifinal.results.store import problem_of
+from equifinal.words.trajectories import BADGES
 
 if TYPE_CHECKING:
     from arviz import InferenceData
 
-PANEL = 2.1  # inches high
+PANEL, STRIP = 2.1, 0.26  # inches high
 MANY = 300  # points are pixels rather than shapes, for a page of a bearable size
 
 
@@ -40,6 +43,13 @@ def plot_fit(
         The last time; by default a quarter beyond the data.
     prior
         Draw what the prior alone predicts instead.
+
+    Examples
+    --------
+    >>> import equifinal
+    >>> data = equifinal.sample(equifinal.load("si"), draws=100, progress=False)
+    >>> figure = equifinal.plot_fit(data, until=20)
+    >>> figure.savefig("fit.pdf")  # doctest: +SKIP
     """
     problem = problem_of(data)
     theta = prior_rows(problem) if prior else posterior_rows(data, problem)
@@ -55,16 +65,17 @@ def draw_outputs(
     names: Sequence[str] | None = None,
     experiments: Sequence[str] | None = None,
     prior: bool = False,
+    size: tuple[float, float] | None = None,
 ) -> Any:
-    """`plot_fit` from predictions already made."""
+    """`plot_fit` from predictions already made; ``size`` is that of one panel in inches, without what happens below."""
     bands = _chosen(shown, "output", names, experiments)
     checked = {(c.experiment, c.output): c for c in checks}
     colour = PRIOR if prior else POSTERIOR
 
     def draw(axes: Any, band: Band) -> None:
-        _output(axes, band, checked.get((band.experiment, band.name)), colour)
+        _output(axes, problem, band, checked.get((band.experiment, band.name)), colour)
 
-    return _panels(bands, draw, partial(_title, problem, checked), problem)
+    return _panels(bands, draw, partial(_title, problem, checked), problem, size=size, happening=True)
 
 
 def plot_states(
@@ -74,7 +85,14 @@ def plot_states(
     experiments: Sequence[str] | None = None,
     until: float | None = None,
 ) -> Any:
-    """States that are not outputs, with bands of 50% and 90%, each with a word on whether the data determine it."""
+    """States that are not outputs, with bands of 50% and 90%, each with a word on whether the data determine it.
+
+    Examples
+    --------
+    >>> import equifinal
+    >>> data = equifinal.sample(equifinal.load("si"), draws=100, progress=False)
+    >>> figure = equifinal.plot_states(data, names=["S"])
+    """
     from equifinal.errors import IdentifiabilityError
     from equifinal.fibre.of_problem import fibre_of
     from equifinal.prediction.dependence import determined_trajectories
@@ -104,12 +122,9 @@ def draw_states(
     bands = _chosen(shown, "state", names, experiments)
 
     def draw(axes: Any, band: Band) -> None:
-        _state(axes, band, verdicts.get((band.experiment, band.name)), said)
+        _state(axes, problem, band, verdicts.get((band.experiment, band.name)), said)
 
     return _panels(bands, draw, partial(_title, problem, {}), problem)
-
-
-VERDICTS = {True: "determined by the data", False: "depends on your prior", None: "not known whether determined"}
 
 
 def draw_predictions(
@@ -125,15 +140,22 @@ def draw_predictions(
 
     def draw(axes: Any, band: Band) -> None:
         if band.kind == "output":
-            _output(axes, band, checked.get((band.experiment, band.name)), PRIOR if prior else POSTERIOR)
+            _output(axes, problem, band, checked.get((band.experiment, band.name)), PRIOR if prior else POSTERIOR)
         else:
-            _state(axes, band, verdicts.get((band.experiment, band.name)), True)
+            _state(axes, problem, band, verdicts.get((band.experiment, band.name)), True)
 
-    return _panels(bands, draw, partial(_title, problem, checked), problem)
+    return _panels(bands, draw, partial(_title, problem, checked), problem, happening=True)
 
 
 def plot_residuals(data: InferenceData, *, names: Sequence[str] | None = None) -> Any:
-    """Draw residuals: what the model leaves unexplained, in standard deviations of new observations."""
+    """Draw residuals: what the model leaves unexplained, in standard deviations of new observations.
+
+    Examples
+    --------
+    >>> import equifinal
+    >>> data = equifinal.sample(equifinal.load("si"), draws=100, progress=False)
+    >>> figure = equifinal.plot_residuals(data)
+    """
     problem = problem_of(data)
     return draw_residuals(problem, check(problem, posterior_rows(data, problem)), names=names)
 
@@ -155,33 +177,58 @@ def draw_residuals(problem: Problem, checks: Sequence[Check], *, names: Sequence
         reach = max(2.6, 1.1 * float(np.nan_to_num(check.largest)))
         axes.set_ylim(-reach, reach)
 
-    return _panels(chosen, draw, lambda c: f"{shortened(c.output, 16)}, residual (sd)", problem)
+    return _panels(chosen, draw, lambda c: f"{problem.title(c.output, unit=False)}, residual (sd)", problem)
 
 
-def _output(axes: Any, band: Band, check: Check | None, colour: str) -> None:
-    if check is not None and check.increment:
+def _output(axes: Any, problem: Problem, band: Band, check: Check | None, colour: str) -> None:
+    increments = check is not None and check.increment
+    bands = band.quantiles if band.observed is None else band.observed
+    if check is not None and increments:
         _increments(axes, check, colour)
+        bands = check.replicated
     else:
-        _band(axes, band.times, band.quantiles if band.observed is None else band.observed, colour)
+        _band(axes, band.times, bands, colour)
         axes.plot(band.times, band.quantiles[2], color=colour, lw=1.4)
-    if check is not None:
-        many = check.values.size > MANY
-        colour, size, edge = (MUTED, 1.6, 0.0) if many else (INK, 3.2, 0.4)
-        look = {"color": colour, "ms": size, "mew": edge, "mec": "white", "rasterized": many, "zorder": 9}
-        for side, marker in MARKERS.items():
-            own = check.censored == side
-            if own.any() or not side:
-                axes.plot(check.times[own], check.values[own], marker, **look)
-        if not check.increment and band.times[-1] > 1.001 * check.times[-1]:
-            axes.axvline(check.times[-1], color=MUTED, lw=0.8, ls=":")
+    logarithmic = trajectory_is_logarithmic(problem, band)
+    if check is None:
+        scales.dress_to_fit(axes.yaxis, logarithmic)
+        return
+    many = check.values.size > MANY
+    colour, size, edge = (MUTED, 1.6, 0.0) if many else (INK, 3.6, 0.5)
+    look = {"color": colour, "ms": size, "mew": edge, "mec": "white", "rasterized": many, "zorder": 9}
+    for side, marker in MARKERS.items():
+        own = check.censored == side
+        if own.any() or not side:
+            axes.plot(check.times[own], check.values[own], marker, **(look | ({"ms": 1.4 * size} if side else {})))
+    if not increments and band.times[-1] > 1.001 * check.times[-1]:
+        axes.axvline(check.times[-1], color=MUTED, lw=0.8, ls=":")
+    _heights(axes, check.values, bands, logarithmic)
 
 
-def _state(axes: Any, band: Band, verdict: bool | None, said: bool) -> None:
+def _heights(axes: Any, values: Any, bands: Any, logarithmic: bool) -> None:
+    """Limits that hold the data, and the band as far as it does not make them invisible."""
+    top, bottom = float(values.max()), float(values.min())
+    above, below = float(np.nanmax(bands[4])), float(np.nanmin(bands[0]))
+    # a band far beyond the data, as priors make it, is shown on a logarithmic axis, or cut
+    logarithmic = logarithmic or (bottom > 0 and scales.spans_decades([top, max(top, above)]))
+    if logarithmic:
+        positive = bands[0][bands[0] > 0]
+        low = max(min(bottom, float(positive.min()) if positive.size else bottom), bottom / 10)
+        scales.dress(axes.yaxis, True, 0.8 * low, 1.25 * min(max(top, above), 1e4 * top))
+        return
+    width = max(top - bottom, abs(top), 1e-300)
+    high, low = min(max(top, above), top + 20 * width), max(min(bottom, below), bottom - 20 * width)
+    room = 0.05 * (high - low) or 1.0
+    scales.dress(axes.yaxis, False, low - room, high + room)
+
+
+def _state(axes: Any, problem: Problem, band: Band, verdict: bool | None, said: bool) -> None:
     colour = PRIOR if verdict is False else POSTERIOR
     _band(axes, band.times, band.quantiles, colour)
     axes.plot(band.times, band.quantiles[2], color=colour, lw=1.4, ls="--" if verdict is False else "-")
+    scales.dress_to_fit(axes.yaxis, trajectory_is_logarithmic(problem, band), most=4)
     if said:
-        axes.text(0.99, 1.0, VERDICTS[verdict], transform=axes.transAxes, ha="right", va="bottom", fontsize=7.5)
+        axes.text(0.99, 1.0, BADGES[verdict], transform=axes.transAxes, ha="right", va="bottom", fontsize=7.5)
 
 
 def _title(problem: Problem, checked: Mapping[tuple[str, str], Check], band: Band) -> str:
@@ -228,58 +275,45 @@ def _increments(axes: Any, check: Check, colour: str) -> None:
     axes.plot(times, check.expected[2, first], "_", color=colour, ms=7, mew=1.4)
 
 
-def _moments(axes: Any, band: Band) -> None:
-    """Ticks under the curve where something is added, and lines across it where something else changes."""
-    for moment in band.moments if len(band.moments) <= MANY else ():
-        if not moment.adds:
-            axes.axvline(moment.time, color=MUTED, lw=0.7, ls=(0, (4, 3)), zorder=0)
-    times = [moment.time for moment in band.moments if moment.adds]
-    if not times:
-        return
-    look = {"marker": 6, "ls": "", "color": INK, "ms": 4.5 if len(times) < 30 else 2.5, "mew": 0, "clip_on": False}
-    axes.plot(times, [0.0] * len(times), transform=axes.get_xaxis_transform(), zorder=10, **look)
-
-
-def _inputs(axes: Any, problem: Problem, band: Band) -> Any:
-    """A thin panel with the known inputs below the curve; the axes that are lowest."""
-    experiment = next((e for e in problem.experiments if e.name == band.experiment), None)
-    if experiment is None or not experiment.inputs:
-        return axes
-    thin = axes.inset_axes((0, -0.22, 1, 0.16), sharex=axes)
-    if axes.figure.get_layout_engine() is None:  # margins that are fixed make room for it
-        axes.figure.subplots_adjust(bottom=axes.figure.subplotpars.bottom + 0.15)
-    first, last = band.times[0], band.times[-1]
-    for colour, series in zip(colours(len(experiment.inputs)), experiment.inputs.values(), strict=True):
-        inside = series.times[(series.times > first) & (series.times < last)]
-        at = np.concatenate([[first], inside, [last]])
-        if series.interpolation == "step":
-            place = np.searchsorted(series.times, at, side="right") - 1
-            thin.step(at, series.values[np.maximum(place, 0)], where="post", color=colour, lw=1)
-        else:
-            thin.plot(at, np.interp(at, series.times, series.values), color=colour, lw=1)
-    thin.set_yticks([])
-    thin.margins(y=0.15)
-    shown = ", ".join(problem.title(name, unit=False) for name in experiment.inputs)
-    thin.set_ylabel(shortened(shown, 8), rotation=0, ha="right", va="center", fontsize=7)
-    axes.tick_params(labelbottom=False)
-    return thin
-
-
 def _panels(
-    items: Sequence[Any], draw: Callable[[Any, Any], None], label: Callable[[Any], str], problem: Problem
+    items: Sequence[Any],
+    draw: Callable[[Any, Any], None],
+    label: Callable[[Any], str],
+    problem: Problem,
+    *,
+    size: tuple[float, float] | None = None,
+    happening: bool = False,
 ) -> Any:
-    """Make one panel for each item: a single one at column width, several side by side."""
+    """Make one panel for each item: a single one twice as wide as a column, several side by side in two columns.
+
+    With ``happening``, inputs, doses and what else happens to the model are drawn under each trajectory.
+    """
+
+    below = [strips.strips(problem, item) if happening and isinstance(item, Band) else [] for item in items]
+    columns = 1 if len(items) == 1 else 2
+    width, height = size or ((2 * COLUMN, 2.6) if columns == 1 else (COLUMN, PANEL))
+    if size is None and not happening:
+        width = COLUMN
+    rows = -(-len(items) // columns)
+    deepest = max(map(len, below), default=0)
     with styled():
-        figure, places = panels(len(items), PANEL)
-        for axes, item in zip(places, items, strict=True):
+        figure = new_figure(figsize=(width * columns, (height + STRIP * deepest) * rows), layout="constrained")
+        grid = figure.add_gridspec(rows, columns)
+        for k, (item, own) in enumerate(zip(items, below, strict=True)):
+            heights = [height, *[STRIP] * max(deepest, len(own))]
+            cell = grid[k // columns, k % columns].subgridspec(len(heights), 1, height_ratios=heights, hspace=0.0)
+            axes = figure.add_subplot(cell[0])
             draw(axes, item)
-            axes.set_ylabel(shortened(label(item), 26))
+            axes.set_ylabel(shortened(label(item), 30))
             axes.margins(x=0.02)
-            lowest = axes
             if isinstance(item, Band):
-                _moments(axes, item)
-                lowest = _inputs(axes, problem, item)
-            lowest.set_xlabel(shortened(problem.title(TIME), 40))
+                for time in strips.changes(item)[:MANY]:
+                    axes.axvline(time, color=MUTED, lw=0.7, ls=(0, (4, 3)), zorder=0)
+            scales.dress_to_fit(axes.xaxis, False, most=8 if width > COLUMN else 5)
+            axes.set_xlabel(shortened(problem.title(TIME), 40))
+            for row, (name, drawn) in enumerate(own, start=1):
+                strips.draw(figure.add_subplot(cell[row], sharex=axes), name, drawn)
+                axes.tick_params(labelbottom=True)
             if item.experiment:
                 axes.set_title(shortened(item.experiment, 30), fontsize=9)
     return figure

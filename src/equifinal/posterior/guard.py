@@ -75,5 +75,5 @@ def _difference(one: ExperimentLikelihood, theta: Array, equivalent: Array) -> f
 def _outputs(one: ExperimentLikelihood, theta: Array, rtol: float) -> Array:
     """Outputs (lanes, times, outputs), NaN where a solve failed."""
     settings = one.settings | {"rtol": rtol}
-    found = ode.simulate(one.system, one.arguments(theta), one.times, inputs=one.inputs, **settings)
+    found = ode.simulate(one.system, one.arguments(theta), one.times, inputs=one.inputs, wanted=one.wanted, **settings)
     return np.where((found.status == 0)[:, None, None], found.outputs, np.nan)

@@ -6,12 +6,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equifinal import ode
+from equifinal.ode.threads import in_pieces
 from equifinal.posterior import observed
 from equifinal.problem.data import Experiment
+from equifinal.problem.noise import text_of
 from equifinal.problem.problem import SolverSettings
 
 Array = NDArray[np.float64]
 
+SECONDS_EACH = 1e-9  # of a product of two sensitivities
 _NO_OUTPUTS = np.empty((0, 0, 0))
 
 
@@ -37,6 +40,17 @@ class ExperimentLikelihood:
         self.times = experiment.grid()
         self.inputs = known_inputs(experiment)
         self.observed = observed.observed(experiment, parameters, self.times)
+        self.wanted = self._wanted()
+
+    def _wanted(self) -> NDArray[np.bool_] | None:
+        """Which outputs the data need at which times, (times, outputs); none if that is all of them."""
+        found = np.zeros((self.times.size, len(self.system.model.outputs)), dtype=bool)
+        for entry in self.experiment.observations:
+            needed = (entry.output, *map(text_of, entry.noise.expressions))
+            rows = np.isin(self.times, np.concatenate([entry.times, entry.previous[~np.isnan(entry.previous)]]))
+            for name in needed:
+                found[rows, self.system.model.outputs.index(name)] = True
+        return None if found.all() else found
 
     def arguments(self, theta: Array) -> Array:
         """What the solver takes: the model's parameters, then its constants."""
@@ -45,21 +59,36 @@ class ExperimentLikelihood:
         p[:, self.columns.size :] = self.constants
         return p
 
+    def _solved(self, theta: Array, sensitivities: bool = False) -> ode.Trajectories:
+        return ode.simulate(
+            self.system,
+            self.arguments(theta),
+            self.times,
+            inputs=self.inputs,
+            sensitivities=sensitivities,
+            wanted=self.wanted,
+            **self.settings,
+        )
+
     def outputs(self, theta: Array) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """The outputs at the times of the data, (lanes, times, outputs), and the status of each solve."""
-        found = ode.simulate(self.system, self.arguments(theta), self.times, inputs=self.inputs, **self.settings)
+        found = self._solved(theta)
         return found.outputs, found.status
 
     def outputs_and_sensitivities(self, theta: Array) -> tuple[Array, Array, NDArray[np.int64]]:
-        found = ode.simulate(
-            self.system, self.arguments(theta), self.times, inputs=self.inputs, sensitivities=True, **self.settings
-        )
+        found = self._solved(theta, sensitivities=True)
         assert found.sensitivities is not None
         return found.outputs, found.sensitivities, found.status
 
     def expand(self, outputs: Array, sensitivities: Array, theta: Array, gradient: Array, information: Array) -> None:
         """Add this experiment's gradient and information by theta."""
-        observed.expand(outputs, sensitivities, self.columns, theta, self.observed, gradient, information)
+
+        def work(own: slice) -> None:
+            parts = outputs[own], sensitivities[own], self.columns, theta[own], self.observed
+            observed.expand(*parts, gradient[own], information[own])
+
+        products = len(theta) * self.observed.size * self.columns.size**2 / 2
+        in_pieces(work, len(theta), SECONDS_EACH * products)
 
     def log_likelihood(self, outputs: NDArray[np.float64], theta: Array, pointwise: Array) -> Array:
         return observed.log_likelihood(outputs, theta, self.observed, pointwise)

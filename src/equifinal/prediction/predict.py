@@ -8,24 +8,26 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from equifinal import ode
 from equifinal.errors import DataError, SolverError
-from equifinal.language.expression import Name, Sum, evaluate, names
+from equifinal.language.expression import evaluate, names
 from equifinal.language.functions import call_on_arrays
 from equifinal.language.lowering import without_conditions
-from equifinal.language.model import Event, Model
+from equifinal.language.model import Model
 from equifinal.posterior.likelihood import known_inputs
+from equifinal.prediction.moments import Moment, level_steps, moments
 from equifinal.prediction.simulate import check_times
 from equifinal.problem.data import Experiment, Observations
 from equifinal.problem.noise import Sides
 from equifinal.problem.problem import Problem, SolverSettings
+from equifinal.showing import Shown
 
 if TYPE_CHECKING:
     from arviz import InferenceData
@@ -37,13 +39,6 @@ DRAWS, CURVE = 1000, 121  # draws of a band, and times of a curve, unless told o
 BEYOND = 1.25  # how much further than the data a prediction goes by itself
 MOST_EVENTS = 50  # around which a curve has more times
 MAX_CELLS, CHECKED_CELLS = 200_000_000, 5_000_000  # numbers held at once
-
-
-class Moment(NamedTuple):
-    """When something happens, and whether it is an addition to a state, as a dose is, or another change."""
-
-    time: float
-    adds: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +57,9 @@ class Band:
     mean
         Of the trajectory.
     moments
-        When something happens to the model, where that is within the times; medians over the draws.
+        What happens to the model within the times; medians over the draws.
+    levels
+        What is constant between moments and changes there, by name: rows of a time and the value from then on.
     """
 
     experiment: str
@@ -73,6 +70,7 @@ class Band:
     quantiles: Array
     observed: Array | None
     moments: tuple[Moment, ...] = ()
+    levels: Mapping[str, Array] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,6 +87,8 @@ class Check:
         Quantiles of new observations there, censored in the same way.
     residuals
         (observed - mean) / sd of the new observations: of order 1 where the model fits.
+    ranks
+        Share of the new observations that are less than each observation, with half of those that equal it.
     inside_50, inside_90
         Share of the observations inside the bands of new observations: near 0.5 and 0.9 where noise and model fit.
     p_size, p_trend
@@ -105,6 +105,7 @@ class Check:
     expected: Array
     replicated: Array
     residuals: Array
+    ranks: Array
     inside_50: float
     inside_90: float
     p_size: float
@@ -117,13 +118,17 @@ class Check:
         return float(np.abs(finite).max()) if finite.size else float("nan")
 
 
-@dataclass(frozen=True, eq=False)
-class Predictions:
+@dataclass(frozen=True, eq=False, repr=False)
+class Predictions(Shown):
     """Bands and how many of the draws could be solved."""
 
     bands: tuple[Band, ...]
     draws: int
     failed: int
+
+    def __repr__(self) -> str:
+        shown = ", ".join(dict.fromkeys(b.name for b in self.bands))
+        return f"<Predictions of {shown} from {self.draws - self.failed} draws>"
 
     def named(self, name: str, experiment: str = "") -> Band:
         return next(b for b in self.bands if b.name == name and b.experiment == experiment)
@@ -191,71 +196,74 @@ def predict(
         noises = {entry.output: entry for entry in experiment.observations}
         computed = noise_columns(experiment, found.outputs[fine])
         happens = moments(experiment.model, problem.parameters, theta, grid)
+        levels = level_steps(experiment.model, problem.parameters, theta, happens)
+        own: list[tuple[str, str, Array, Array | None]] = []
+
         for j, name in enumerate(experiment.model.outputs):
             curve, seen, entry = found.outputs[fine, :, j], None, noises.get(name)
             if entry is not None and not entry.increment and not entry.noise.by_row:
                 made = _scattered(entry, curve, computed, problem, theta[fine], rng)
                 seen = quantiles(np.clip(made, *entry.noise.general_limits))
-            bands.append(
-                Band(experiment.name, name, "output", grid, curve.mean(axis=0), quantiles(curve), seen, happens)
-            )
+            own.append((name, "output", curve, seen))
         for j, name in enumerate(experiment.model.states):
             if name not in experiment.model.outputs:
-                curve = found.states[fine, :, j]
-                bands.append(
-                    Band(experiment.name, name, "state", grid, curve.mean(axis=0), quantiles(curve), None, happens)
-                )
+                own.append((name, "state", found.states[fine, :, j], None))
         for j, name in enumerate(experiment.model.trajectories, len(experiment.solved.outputs)):
-            curve = found.outputs[fine, :, j]
-            bands.append(
-                Band(experiment.name, name, "quantity", grid, curve.mean(axis=0), quantiles(curve), None, happens)
-            )
+            own.append((name, "quantity", found.outputs[fine, :, j], None))
+        for name, kind, curve, seen in own:
+            mean = curve.mean(axis=0)
+            bands.append(Band(experiment.name, name, kind, grid, mean, quantiles(curve), seen, happens, levels))
     return Predictions(tuple(bands), len(theta), int(failed.sum()))
 
 
-def moments(model: Model, parameters: Sequence[str], theta: Array, grid: Array) -> tuple[Moment, ...]:
-    """When events, conditions on time and an onset act, within the times of a grid."""
-    lowered = without_conditions(model)
-    values: dict[str, Any] = dict(zip(parameters, theta.T, strict=True))
-    values |= {name: float(value) for name, value in model.constants.items()}
-    acts = [(event.time, _adds(event)) for event in lowered.jumps]
-    acts += [] if model.onset is None else [(model.start_time, False)]
-    found = {Moment(float(np.median(evaluate(time, values, float, call_on_arrays))), adds) for time, adds in acts}
-    return tuple(sorted(m for m in found if grid[0] <= m.time <= grid[-1]))
+class Replicates(NamedTuple):
+    """New observations of one output where it was observed, (draws, observations); ``solved`` says of which draws."""
+
+    experiment: str
+    entry: Observations
+    mean: Array
+    made: Array
+    solved: NDArray[np.bool_]
 
 
-def _adds(event: Event) -> bool:
-    """Whether all that an event does is to add to states, or to begin or end an infusion."""
-    return all(isinstance(value, Sum) and value.terms[0] == Name(name) for name, value in event.sets.items())
+def new_observations(problem: Problem, theta: Array, *, seed: int = 0) -> Iterator[Replicates]:
+    """What draws would have been observed, output by output, at the times of the data and censored as these are.
+
+    Raises
+    ------
+    SolverError
+        If no draw could be solved.
+    """
+    theta = np.atleast_2d(np.asarray(theta, float))
+    rng = np.random.default_rng(seed)
+    for experiment in problem.experiments:
+        if not experiment.size:
+            continue
+        grid = experiment.grid()
+        found = solve(experiment, problem.parameters, theta, grid, problem.solver)
+        fine = found.status == 0
+        if not fine.any():
+            raise SolverError(f"no draw could be solved: {ode.Status(int(found.status[0])).message}")
+        for entry in experiment.observations:
+            if not entry.values.size:
+                continue
+            curve = found.outputs[fine, :, experiment.model.outputs.index(entry.output)]
+            at = np.searchsorted(grid, entry.times)
+            mean = curve[:, at]
+            if entry.increment:
+                mean = mean - curve[:, np.searchsorted(grid, entry.previous)]
+            computed = {k: v[:, at] for k, v in noise_columns(experiment, found.outputs[fine]).items()}
+            made = _scattered(entry, mean, computed, problem, theta[fine], rng)
+            yield Replicates(experiment.name, entry, mean, np.clip(made, entry.below, entry.above), fine)
 
 
 def check(problem: Problem, theta: Array, *, seed: int = 0) -> list[Check]:
     """Posterior predictive checks of every output with data: how the data look among data that the draws would make."""
     theta = np.atleast_2d(np.asarray(theta, float))
-    rng = np.random.default_rng(seed)
-    found: list[Check] = []
-    for experiment in problem.experiments:
-        if not experiment.size:
-            continue
-        grid = experiment.grid()
-        # of many observations a few draws tell as much
-        rows = theta[:: max(1, -(-len(theta) * experiment.size // CHECKED_CELLS))]
-        solved = solve(experiment, problem.parameters, rows, grid, problem.solver)
-        fine = solved.status == 0
-        if not fine.any():
-            raise SolverError(f"no draw could be solved: {ode.Status(int(solved.status[0])).message}")
-        for entry in experiment.observations:
-            if not entry.values.size:
-                continue
-            curve = solved.outputs[fine, :, experiment.model.outputs.index(entry.output)]
-            at = np.searchsorted(grid, entry.times)
-            mean = curve[:, at]
-            if entry.increment:
-                mean = mean - curve[:, np.searchsorted(grid, entry.previous)]
-            computed = {k: v[:, at] for k, v in noise_columns(experiment, solved.outputs[fine]).items()}
-            made = _scattered(entry, mean, computed, problem, rows[fine], rng)
-            found.append(_check(experiment.name, entry, mean, np.clip(made, entry.below, entry.above)))
-    return found
+    # of many observations a few draws tell as much
+    most = max((experiment.size for experiment in problem.experiments), default=0)
+    rows = theta[:: max(1, -(-len(theta) * most // CHECKED_CELLS))]
+    return [_check(r.experiment, r.entry, r.mean, r.made) for r in new_observations(problem, rows, seed=seed)]
 
 
 def _check(experiment: str, entry: Observations, mean: Array, made: Array) -> Check:
@@ -277,6 +285,7 @@ def _check(experiment: str, entry: Observations, mean: Array, made: Array) -> Ch
         quantiles(mean),
         bands,
         residuals,
+        ranks=np.mean(made < y, axis=0) + 0.5 * np.mean(made == y, axis=0),
         inside_50=float(np.mean((bands[1] <= y) & (y <= bands[3]))),
         inside_90=float(np.mean((bands[0] <= y) & (y <= bands[4]))),
         p_size=p_size,

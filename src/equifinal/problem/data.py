@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equifinal.errors import DataError, did_you_mean
-from equifinal.language.expression import Expression, names
+from equifinal.language.expression import TIME, Expression, names
 from equifinal.language.model import Model
 from equifinal.problem.noise import Noise, Sides, is_declared, text_of
 from equifinal.problem.noise import censored as censored_at
@@ -271,10 +271,10 @@ class Experiment:
     def analysed(self) -> Model:
         """The model with all that the likelihood sees, besides the noise's own parameters.
 
-        Those are noise arguments in which there is something of the model other than outputs, inputs, constants and
-        parameters: a state that nobody measures, say, which the scatter of the data betrays.
+        Those are noise arguments in which there is something of the model other than outputs, inputs, constants,
+        parameters and time: a state that nobody measures, say, which the scatter of the data betrays.
         """
-        known = {*self.model.outputs, *self.model.inputs, *self.model.constants}
+        known = {TIME, *self.model.outputs, *self.model.inputs, *self.model.constants}
         hidden = {
             text: e
             for text, e in self.noise_expressions.items()

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from equifinal.errors import DataError, ModelError, did_you_mean
 from equifinal.language.expression import (
+    TIME,
     Expression,
     Name,
     evaluate,
@@ -209,8 +210,6 @@ class Noise:
                 f"{where} contains the output, of which only increments are observed; give a share of the expected "
                 "increment as 'relative'"
             )
-        if "t" in used:
-            raise DataError(f"{where} contains 't'; noise that changes with time is given by row")
         return parse_expression(text_of(value))  # so that it is the same once it has been stored
 
     def simulate(self, mean: Array, values: Mapping[str, Any], rng: np.random.Generator) -> Array:
@@ -248,7 +247,7 @@ def text_of(expression: Expression) -> str:
 
 def is_declared(name: str, model: Model) -> bool:
     """Whether a name is something other than a parameter in the model."""
-    own = (*model.states, *map(initial_name, model.states))
+    own = (TIME, *model.states, *map(initial_name, model.states))
     known = (model.definitions, model.constants, model.inputs, model.levels)
     return name in own or any(name in names for names in known)
 

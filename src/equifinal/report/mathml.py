@@ -3,11 +3,24 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from fractions import Fraction
 from html import escape
 from itertools import pairwise
 
-from equifinal.language.expression import TIME, Call, Expression, Name, Number, Power, Product, Sum, number_text
+from equifinal.language.expression import (
+    TIME,
+    Call,
+    Expression,
+    Name,
+    Number,
+    Power,
+    Product,
+    Sum,
+    fractional,
+    number_text,
+    to_text,
+)
 
 GREEK = dict(
     zip(
@@ -59,8 +72,13 @@ def name_mathml(name: str) -> str:
     """A name as a modeller would write it: Greek letters, and what follows a letter's underscore as an index."""
     if start := _START.match(name):
         return f"<mrow>{name_mathml(start[1])}<mo>(</mo><mn>0</mn><mo>)</mo></mrow>"
+    if " [" in name and name.endswith("]"):  # a quantity of one experiment
+        quantity, _, experiment = name.partition(" [")
+        return f"<mrow>{name_mathml(quantity)}<mtext> [{escape(experiment)}</mtext></mrow>"
     head, _, tail = name.partition("_")
     if head and tail and (len(head) <= 2 or head in GREEK):
+        if digits := _DIGITS.match(head):  # R0_treated has two indices
+            return f"<msub>{_word(digits[1])}<mrow><mn>{digits[2]}</mn><mo>,</mo>{_index(tail)}</mrow></msub>"
         return f"<msub>{_word(head)}<mrow>{_index(tail)}</mrow></msub>"
     if digits := _DIGITS.match(name):
         return f"<msub>{_word(digits[1])}<mn>{digits[2]}</mn></msub>"
@@ -83,6 +101,30 @@ def mathml(expression: Expression) -> str:
 def block(*parts: str) -> str:
     """``<math>`` around parts that are MathML already, with fractions at full size."""
     return f'<math displaystyle="true">{"".join(parts)}</math>'
+
+
+def direction_mathml(weights: Mapping[Expression, float], logarithmic: Mapping[str, bool]) -> str:
+    """A product of powers of combinations, with those that change sign added to its logarithm."""
+    powers, terms = [], []
+    for expression, weight in weights.items():
+        if logarithmic[to_text(expression)]:
+            inner = _wrapped(fractional(expression), 4, fractions=True)
+            powers.append(inner if abs(weight - 1) < 0.05 else f"<msup><mrow>{inner}</mrow>{_decimal(weight)}</msup>")
+        else:
+            inner = _wrapped(fractional(expression), 2)
+            terms.append((weight < 0, inner if abs(weight - 1) < 0.05 else f"{_decimal(abs(weight))}{TIMES}{inner}"))
+    product = TIMES.join(powers)
+    if not terms:
+        return block(f"<mrow>{product}</mrow>")
+    parts = [f"<mi>log</mi><mo>(</mo>{product}<mo>)</mo>"] if powers else []
+    for down, term in terms:
+        parts += [f"<mo>{'−' if down else '+'}</mo>" if parts or down else "", term]
+    return block(f"<mrow>{''.join(parts)}</mrow>")
+
+
+def _decimal(value: float) -> str:
+    sign = "<mo>−</mo>" if value < 0 else ""
+    return f"<mrow>{sign}<mn>{abs(value):.2g}</mn></mrow>"
 
 
 def rate(state: str) -> str:

@@ -1,4 +1,4 @@
-"""From results to the page: sections are made in `sections`, the look is in ``page.html`` and ``style.css``."""
+"""From results to the page: sections come from the modules beside it, the look from ``page.html`` and ``style.css``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from equifinal.files import replace_file
 from equifinal.plots import pairs
 from equifinal.prediction.dependence import determined_trajectories
 from equifinal.prediction.predict import check, posterior_rows, predict
-from equifinal.report import sections
+from equifinal.report import findings, given, running, trajectories
 from equifinal.report.rendering import Figures, render
 from equifinal.results import diagnostics
 from equifinal.results.conformity import discords
@@ -25,7 +25,14 @@ if TYPE_CHECKING:
 def write_report(
     data: InferenceData, path: Path, meaning: Meaning | None = None, summary: Mapping[str, Row] | None = None
 ) -> Path:
-    """The report on a run as a file; it is either whole or as it was before."""
+    """The report on a run as a file; it is either whole or as it was before.
+
+    Examples
+    --------
+    >>> import equifinal
+    >>> data = equifinal.sample(equifinal.load("si"), draws=100, progress=False)
+    >>> equifinal.write_report(data, "report.html")  # doctest: +SKIP
+    """
     text = report_page(data, meaning, summary)
     return replace_file(path, lambda target: target.write_text(text, encoding="utf-8"), "the report")
 
@@ -46,19 +53,21 @@ def report_page(data: InferenceData, meaning: Meaning | None = None, summary: Ma
     rows, figures = diagnostics.summarise(data) if summary is None else summary, Figures()
     concerns = diagnostics.concerns(data, rows)
     conform = discord_sentences(discords(meaning, checks))
+    unusable = any(concern.serious for concern in concerns)
+    state = {"discords": conform, "fit_state": "mixed" if conform else "bad" if unusable else "good"}
     return render(
         "page.html",
         name=problem.name,
-        short=sections.in_short(data, meaning, rows, concerns, checks, verdicts) | {"discords": conform},
-        model=sections.model(problem),
-        knowable=sections.knowable(meaning, figures),
-        given=sections.given(problem, figures),
-        said=sections.said(meaning, figures),
-        table=sections.table(meaning, rows),
-        fit=sections.fit(problem, shown, checks, figures),
-        states=sections.states(problem, shown, verdicts, figures),
+        short=findings.in_short(data, meaning, rows, concerns, checks, verdicts) | state,
+        model=given.model(problem),
+        knowable=given.knowable(meaning, figures),
+        given=given.given(problem, figures),
+        said=findings.said(meaning, figures),
+        table=findings.table(meaning, rows),
+        fit=trajectories.fit(problem, shown, checks, figures),
+        states=trajectories.states(problem, shown, verdicts, figures),
         pairs=figures("Pairs of parameters with the fibre", lambda: pairs.plot_pairs(data, meaning=meaning)),
         freedom=bool(meaning.fibre and (meaning.fibre.dimension or meaning.fibre.chart.degree > 1)),
-        sampler=sections.sampler(data, rows, concerns, figures),
-        again=sections.again(data),
+        sampler=running.sampler(data, rows, concerns, figures),
+        again=running.again(data),
     )

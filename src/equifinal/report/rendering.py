@@ -8,7 +8,10 @@ from typing import Any
 
 from equifinal.errors import EquifinalError
 from equifinal.report.figures import inline_svg
-from equifinal.words.terms import TERMS
+from equifinal.words.terms import explained_html
+
+WIDE, NARROW = (10.6, 3.4), (3.75, 2.5)  # inches of a panel that is as wide as the page, and as a telephone
+TERMS_HERE = "<!-- terms -->"
 
 
 class Figures:
@@ -16,6 +19,16 @@ class Figures:
 
     def __init__(self) -> None:
         self.count = 0
+
+    def in_two_sizes(self, label: str, draw: Callable[[tuple[float, float]], Any]) -> Any:
+        """A figure as wide as the page, and one for a telephone in its place: text stays readable on both."""
+        from markupsafe import Markup
+
+        wide = self(label, lambda: draw(WIDE))
+        narrow = self(label, lambda: draw(NARROW))
+        if wide is None or narrow is None:
+            return None
+        return Markup('<div class="on-wide">{}</div><div class="on-narrow">{}</div>').format(wide, narrow)
 
     def __call__(self, label: str, draw: Callable[[], Any]) -> Any:
         from markupsafe import Markup
@@ -43,4 +56,5 @@ def render(template: str, **context: Any) -> str:
         lstrip_blocks=True,
     )
     style = Markup((folder / "style.css").read_text(encoding="utf-8"))
-    return environment.get_template(template).render(style=style, terms=TERMS, **context)
+    page = environment.get_template(template).render(style=style, **context)
+    return explained_html(page, TERMS_HERE)

@@ -20,7 +20,7 @@ from typing import Any
 
 from equifinal.machine import kept
 from equifinal.ode.integrator import compiled_code, entry_name, integrator, is_compiled
-from equifinal.ode.simulate import processors
+from equifinal.ode.threads import processors
 
 MOST_HELPERS = 3  # the integrator takes as long as everything else in three processes
 LONGEST_WAIT = 120.0  # seconds; for the case that a process was suspended

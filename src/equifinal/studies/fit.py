@@ -15,21 +15,24 @@ from equifinal.prediction.predict import check, posterior_rows
 from equifinal.problem.problem import Problem
 from equifinal.results import diagnostics
 from equifinal.results import store as result
+from equifinal.results.conformity import Discord, discords, foreseen
 from equifinal.samplers.running.executors import workers
 from equifinal.samplers.settings import run_settings
+from equifinal.showing import Shown
+from equifinal.studies.ahead import compile_ahead
 from equifinal.studies.folder import CHECKPOINT, REPORT, RESULTS, claim_folder, owned, to_be_continued
+from equifinal.studies.progress import show_compiling
 from equifinal.studies.sample import sample
 
 if TYPE_CHECKING:
     from arviz import InferenceData
 
     from equifinal.identifiability.verdicts import Identifiability
-    from equifinal.results.conformity import Discord
     from equifinal.results.meaning import Meaning
 
 
-@dataclass(frozen=True, eq=False)
-class Fit:
+@dataclass(frozen=True, eq=False, repr=False)
+class Fit(Shown):
     """A finished (or interrupted) fit and where its results are.
 
     ``meaning`` is None where no analysis was wanted or could be made, ``report`` where none was written. ``concerns``
@@ -43,6 +46,9 @@ class Fit:
     meaning: Meaning | None = None
     report: Path | None = None
     discords: tuple[Discord, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"<Fit of {self.data.attrs['problem']} by {self.data.attrs['sampler']} in {self.path.parent}>"
 
     @property
     def interrupted(self) -> bool:
@@ -84,13 +90,15 @@ def fit(
     overwrite: bool = False,
     processes: int = 0,
     progress: bool = True,
-    announce: Callable[[Identifiability], None] | None = None,
+    announce: Callable[[Identifiability | None, list[Discord]], None] | None = None,
     analysis: bool = True,
     finish: Callable[[Fit], Fit] | None = None,
+    source: str = "",
 ) -> Fit:
     """Sample and save to a folder; take up again a run of the same problem and settings that was killed in it.
 
-    ``announce`` is called with what can be known when nothing more stands in the way of a start.
+    ``announce`` is called, when nothing more stands in the way of a start, with what can be known and what does not
+    conform between data and priors. ``source`` is the problem as the user named it, for commands to run next.
     Without a folder, the first of NAME-run, NAME-run-2, ... that is free. Without ``analysis``, the results do not say
     what they mean. ``finish``, such as the writing of a report, is part of the fit: one that was killed there is
     resumed too.
@@ -103,8 +111,11 @@ def fit(
     target = claim_folder(problem.name) if folder is None else folder
     with pool as executor, owned(target, overwrite), to_be_continued(target):
         known = _analysed(study) if analysis else None
-        if announce is not None and known is not None:
-            announce(known)
+        with show_compiling(progress):
+            compile_ahead()
+        before = foreseen(problem)
+        if announce is not None:
+            announce(known, before)
         data = sample(
             study,
             **{key: value for key, value in settings.items() if value is not None},
@@ -112,10 +123,11 @@ def fit(
             progress=progress,
             checkpoint=target / CHECKPOINT,
         )
+        data.attrs |= {"source": source, "folder": str(target)} if source else {}
         path = _saved(data, target)
         (target / REPORT).unlink(missing_ok=True)  # of results that are no more
         result.load(path).close()  # the checkpoint goes only when the results are surely there
-        done = _interpreted(data, path, study if known is not None else None)
+        done = _interpreted(data, path, study if known is not None else None, before)
         if finish is not None:
             done = finish(done)
         if not data.attrs["interrupted"]:
@@ -134,18 +146,17 @@ def _saved(data: InferenceData, folder: Path) -> Path:
         ) from None
 
 
-def _interpreted(data: InferenceData, path: Path, study: Study | None) -> Fit:
+def _interpreted(data: InferenceData, path: Path, study: Study | None, before: list[Discord]) -> Fit:
     """The fit with what its results mean, if the study can tell."""
     summary = diagnostics.summarise(data)
     meaning: Meaning | None = None
-    found: tuple[Discord, ...] = ()
+    found = tuple(before)
     if study is not None:
-        from equifinal.results.conformity import discords
         from equifinal.results.meaning import interpret
 
         try:
             meaning = interpret(data, study=study)
-            found = tuple(discords(meaning, check(study.problem, posterior_rows(data, study.problem))))
+            found += tuple(discords(meaning, check(study.problem, posterior_rows(data, study.problem))))
         except EquifinalError as error:  # the results are safe
             warn(f"the results could not be interpreted: {error}", stacklevel=3)
     return Fit(data, summary, diagnostics.concerns(data, summary), path, meaning, discords=found)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from equifinal.results.conformity import Discord, Kind
+from equifinal.results.conformity import Discord, Foreseen, Kind
 
-SENTENCES: dict[Kind, str] = {
+SENTENCES: dict[Kind | Foreseen, str] = {
     "in a tail": ("{name} lies beyond 99.99% of its prior, {where}: check its units, the model and the prior."),
     "at the lower bound": (
         "{name} presses against the lower bound of its prior, {lower:g}: the data want smaller values than you allow."
@@ -26,7 +26,17 @@ SENTENCES: dict[Kind, str] = {
         "The noise scale {name} is {scale:.3g}, but replicates of the data scatter by {scatter:.3g} only: the noise "
         "stands for something that the model misses."
     ),
+    "above predictions": (
+        "{count} of {of} observations of {name} lie above 99.5% of what your priors predict (median of the data "
+        "{data:.3g}, of the predictions {predicted:.3g}): check units, model and priors."
+    ),
+    "below predictions": (
+        "{count} of {of} observations of {name} lie below 99.5% of what your priors predict (median of the data "
+        "{data:.3g}, of the predictions {predicted:.3g}): check units, model and priors."
+    ),
+    "prior not solved": "At none of {draws:,} prior draws could the model be solved: check model and priors.",
 }
+UNJUDGED = "whether model and priors agree with the data cannot be told from such draws"
 CONFORMS = "the model and its priors agree with the data, as far as residuals tell"
 
 

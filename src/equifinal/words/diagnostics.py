@@ -16,6 +16,7 @@ from equifinal.results.diagnostics import (
     findings,
     points_per_fibre,
     sampler_counts,
+    summarise,
 )
 
 if TYPE_CHECKING:
@@ -91,16 +92,35 @@ SENTENCES: dict[ConcernKind, str] = {
         "p(c) are noisy, so use more points (option aux)."
     ),
     "missed tails": (
-        "k-hat, the shape of the tail of all proposals' weights, is {k_hat:.2f}, and should be below {limit}: the "
-        "proposal misses a part of the posterior. Do not use these numbers, least of all quantiles near 0 and 1; try "
-        "another seed."
+        "A proposal had {highest:.0f} times the mean weight, and k-hat, the shape of the tail of all weights, is "
+        "{k_hat:.2f}: the proposal misses a part of the posterior. Do not use these numbers, least of all quantiles "
+        "near 0 and 1; try another seed."
     ),
 }
 
 
 def advise(data: InferenceData, summary: Mapping[str, Row] | None = None) -> list[str]:
-    """What is wrong with a run, if anything, each with what to do about it."""
-    return [concern_sentence(concern) for concern in concerns(data, summary)]
+    """What is wrong with a run, if anything, each with what to do about it, and at last what to run next.
+
+    Parameters
+    ----------
+    data
+        Results of `sample`.
+    summary
+        From `summarise`, if it was made already.
+
+    Examples
+    --------
+    >>> import equifinal
+    >>> data = equifinal.sample(equifinal.load("si"), draws=50, sampler="random-walk", progress=False)
+    >>> for sentence in equifinal.advise(data):
+    ...     print(sentence)  # doctest: +SKIP
+    """
+    from equifinal.words.next_step import next_lines
+
+    rows = summarise(data) if summary is None else summary
+    found = concerns(data, rows)
+    return [*map(concern_sentence, found), *next_lines(data, found, rows)]
 
 
 def concern_sentence(concern: Concern) -> str:
@@ -154,6 +174,6 @@ def _points_on_fibres(data: InferenceData, counts: Mapping[str, int]) -> list[st
         notes.append(f"ODE solves saved, because nothing could be accepted there: {saved:.1%}")
     if "log_evidence" in measured:
         error, k_hat = measured["log_evidence_error"], measured["k_hat"]
-        doubt = "" if k_hat < K_LIMIT else f"; not reliable, because k-hat is {k_hat:.2f}"
+        doubt = "" if k_hat < K_LIMIT or measured["lanes"] > 1 else f"; not reliable, because k-hat is {k_hat:.2f}"
         notes.append(f"log marginal likelihood: {measured['log_evidence']:.3f} (standard error {error:.2g}{doubt})")
     return notes

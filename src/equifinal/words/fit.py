@@ -11,10 +11,20 @@ from typing import TYPE_CHECKING, Any
 from equifinal.identifiability.verdicts import GLOBALLY, NOT
 from equifinal.results import diagnostics
 from equifinal.results.diagnostics import RHAT_LIMIT, Row
-from equifinal.results.meaning import COMBINATION, NOISE, PARAMETER, QUANTITY, WEAK, Finding, Meaning
-from equifinal.words.conformity import CONFORMS, discord_sentence
+from equifinal.results.meaning import COMBINATION, NOISE, PARAMETER, QUANTITY, Finding, Meaning
+from equifinal.words.conformity import CONFORMS, UNJUDGED, discord_sentence
 from equifinal.words.diagnostics import concern_sentence, sampler_notes
-from equifinal.words.meaning import driven_by, rounded, shrinkage_text, spread, value_text, weakest_sentence
+from equifinal.words.meaning import (
+    bits_text,
+    driven_by,
+    rounded,
+    sentence,
+    shrinkage_text,
+    spread,
+    value_text,
+    weakest_sentence,
+)
+from equifinal.words.next_step import next_lines, next_step
 from equifinal.words.terms import footnote
 
 if TYPE_CHECKING:
@@ -55,9 +65,10 @@ def summary_page(meaning: Meaning, rows: Mapping[str, Row], width: int) -> Any:
         if wide.measure(table).maximum <= width:
             break
     parts += [table, Text(footnote(columns), style="dim")]
-    worst = meaning.weakest
-    if worst is not None and worst.shrinkage < WEAK:
-        parts += [Text(), Text(weakest_sentence(meaning))]
+    if bounded := [f for f in meaning.findings if f.bounded and f.verdict == GLOBALLY]:
+        parts += [Text(), *(Text(sentence(meaning, finding)) for finding in bounded)]
+    if worst := weakest_sentence(meaning):
+        parts += [Text(), Text(worst)]
     return Group(*parts)
 
 
@@ -75,8 +86,8 @@ def _combinations(known: list[Finding]) -> Table:
     return table
 
 
-WIDE = ("mean", "sd", "5%", "50%", "95%", "shrinkage", "ESS bulk", "R-hat", "identifiable", "driven by")
-MIDDLE = ("mean", "sd", "5%", "95%", "ESS bulk", "R-hat", "driven by")
+WIDE = ("mean", "sd", "5%", "50%", "95%", "bits", "shrinkage", "ESS bulk", "R-hat", "identifiable", "driven by")
+MIDDLE = ("mean", "sd", "5%", "95%", "bits", "R-hat", "driven by")
 NARROW = ("mean", "sd", "R-hat", "driven by")
 WORDS = ("identifiable", "driven by")
 
@@ -112,6 +123,7 @@ def _cells(finding: Finding, row: Row | None) -> dict[str, Any]:
         "sd": Text(spread(finding.sd) if finding.sd > 0 else f"{finding.sd:.2g}"),
         **{f"{q}%": Text(rounded(finding.quantile(q / 100), finding.sd, finding.mean)) for q in (5, 50, 95)},
         "shrinkage": Text(shrinkage_text(finding.shrinkage).replace("over 0.99", ">0.99") or "-"),
+        "bits": Text(bits_text(finding.information.bits).removesuffix(" bits").replace("over ", ">") or "-"),
         "ESS bulk": Text("-" if math.isnan(ess) else f"{ess:,.0f}"),
         "R-hat": Text("-" if math.isnan(rhat) else f"{rhat:.3f}", style="red" if rhat > RHAT_LIMIT else ""),
         "identifiable": Text("noise" if finding.kind == NOISE else verdict, style=colour),
@@ -122,7 +134,7 @@ def _cells(finding: Finding, row: Row | None) -> dict[str, Any]:
 def fit_json(done: Fit) -> dict[str, Any]:
     """The data of a fit with its warnings as sentences."""
     sentences = [*map(concern_sentence, done.concerns), *map(discord_sentence, done.discords)]
-    return done.to_json() | {"warnings": sentences}
+    return done.to_json() | {"warnings": sentences, "next": next_step(done.data, done.concerns) or None}
 
 
 def show_fit(done: Fit, verbose: bool = False) -> None:
@@ -162,12 +174,15 @@ def show_fit(done: Fit, verbose: bool = False) -> None:
         console.print(f"resumed at iteration {attributes['resumed_at']:,}", highlight=False)
     for concern in done.concerns:
         console.print("[yellow]![/]", Text(concern_sentence(concern)), highlight=False)
+    for line in next_lines(done.data, done.concerns, done.summary):
+        console.print(Text(f"  {line}"), highlight=False, soft_wrap=True)
     if not done.concerns:
         console.print("[green]the diagnostics show nothing wrong with these draws[/]", highlight=False)
     for discord in done.discords:
         console.print("[yellow]![/]", Text(discord_sentence(discord)), highlight=False)
     if done.meaning is not None and not done.discords:
-        console.print(f"[green]{CONFORMS}[/]", highlight=False)
+        unusable = any(concern.serious for concern in done.concerns)
+        console.print(UNJUDGED if unusable else f"[green]{CONFORMS}[/]", highlight=False)
     if done.report is not None:
         console.print(Text(f"report:  {done.report}"), highlight=False, soft_wrap=True)
     console.print(Text(f"results: {done.path}   (open with arviz.from_netcdf)"), highlight=False, soft_wrap=True)
@@ -191,13 +206,18 @@ def _table_width(shown: Any) -> int:
 
 
 def summary_table(done: Fit, columns: Mapping[str, tuple[str, str]]) -> Any:
+    return rows_table(done.summary, columns, f"Posterior of {done.data.attrs['problem']}")
+
+
+def rows_table(rows: Mapping[str, Row], columns: Mapping[str, tuple[str, str]], title: str) -> Any:
+    """Rows of a summary; an R-hat beyond its limit is red."""
     from rich.table import Table
 
-    table = Table(title=f"Posterior of {done.data.attrs['problem']}", title_justify="left", box=None, pad_edge=False)
+    table = Table(title=title or None, title_justify="left", box=None, pad_edge=False)
     table.add_column("", no_wrap=True)
-    for title in columns:
-        table.add_column(title, justify="right", no_wrap=True)
-    for name, row in done.summary.items():
+    for heading in columns:
+        table.add_column(heading, justify="right", no_wrap=True)
+    for name, row in rows.items():
         cells = ["-" if math.isnan(row[key]) else format(row[key], style) for key, style in columns.values()]
         if row["rhat"] > diagnostics.RHAT_LIMIT:
             cells[-1] = f"[red]{cells[-1]}[/]"

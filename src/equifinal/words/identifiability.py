@@ -59,7 +59,7 @@ def _freedom(freedom: Freedom, further: str) -> str:
             return f"{listed(shown)} may be exchanged in any order: {UNSEEN}"
         case SeveralValues(names, points):
             have = "has several values that give" if len(names) == 1 else "have several values each that give"
-            counted = f" ({points} parameter sets, counted over the complex numbers)" if points > 1 else ""
+            counted = f" (in up to {points} parameter sets)" if points > 1 else ""
             return f"{listed(names)} {have} the same output{counted}"
     raise TypeError(f"no words for {freedom!r}")
 
@@ -124,7 +124,10 @@ def identifiability_page(name: str, result: Identifiability) -> Any:
         if rows is result.parameters and result.quantities:
             table.add_row("", "")
     parts: list[Any] = [
-        Text.assemble((f"What can be known: {name}", "bold"), ("   (from ideal data: no noise, all times)", "dim")),
+        Text.assemble(
+            (f"What can be known{': ' if name else ''}{name}", "bold"),
+            ("   (from ideal data: no noise, all times)", "dim"),
+        ),
         Text(),
         table,
         Text(),
@@ -142,9 +145,9 @@ def trajectories_page(verdicts: Mapping[str, Mapping[str, str]]) -> Any:
     from rich.text import Text
 
     shown = {
-        "globally": ("determined", "green"),
-        "locally": ("one of several", "yellow"),
-        "not": ("not determined", "red"),
+        "globally": ("identifiable", "green"),
+        "locally": ("up to alternatives", "yellow"),
+        "not": ("not identifiable", "red"),
         "unknown": ("not found out within the limits", "yellow"),
     }
     table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
@@ -233,7 +236,7 @@ def identifiability_text(result: Identifiability) -> str:
 
 def _verdict(word: str, count: int) -> str:
     if word == "locally":
-        return f"one of {count} values" if count else "at least locally (globally: not known)"
+        return f"up to {count} values" if count else "at least locally (globally: not known)"
     return LABELS[word]
 
 
@@ -247,9 +250,9 @@ def headline(result: Identifiability) -> str:
     if r == 0 and degree == 0:
         return "Every parameter is identifiable at least locally; the global question was not settled."
     if r == 0:
-        return f"{degree} parameter sets (counted over the complex numbers) give the same output."
+        return f"Up to {degree} parameter sets give the same output."
     shape = "a curve" if r == 1 else f"a set of dimension {r}"
-    branches = f" with {'' if result.complete else 'at most '}{degree} branches" if degree > 1 else ""
+    branches = f" with up to {degree} branches" if degree > 1 else ""
     return f"Parameters that give the same output form {shape}{branches}, called a fibre."
 
 

@@ -6,7 +6,7 @@ import math
 
 from equifinal.identifiability.verdicts import GLOBALLY, LOCALLY, NOT, UNKNOWN
 from equifinal.results.information import BOUNDED_ABOVE
-from equifinal.results.meaning import COMBINATION, NOISE, QUANTITY, UNTOUCHED, Direction, Finding, Meaning
+from equifinal.results.meaning import COMBINATION, NOISE, QUANTITY, UNTOUCHED, WEAK, Direction, Finding, Meaning
 from equifinal.words.identifiability import listed
 
 MOST_TIED = 3
@@ -47,7 +47,16 @@ def spread(sd: float) -> str:
 
 
 def sentence(meaning: Meaning, finding: Finding) -> str:
-    """What is known about one parameter, quantity or combination, and from where."""
+    """What is known about one parameter, quantity or combination, and from where.
+
+    Examples
+    --------
+    >>> import equifinal
+    >>> data = equifinal.sample(equifinal.load("si"), draws=100, progress=False)
+    >>> found = equifinal.interpret(data)
+    >>> equifinal.explain(found, found.named("gamma"))[:24]
+    'gamma: not identifiable.'
+    """
     told = {COMBINATION: _combination, NOISE: _noise}.get(finding.kind)
     if told is not None:
         return told(finding)
@@ -95,15 +104,16 @@ def _noise(finding: Finding) -> str:
 
 
 def _locally(meaning: Meaning, finding: Finding) -> str:
-    count = f"{finding.alternatives} values" if finding.alternatives else "several values (or perhaps a single one)"
-    start = f"{finding.name}: identifiable up to alternatives. The data allow {count}"
     if not meaning.identifiability.complete or meaning.identifiability.scope != "global":
         known = "identifiable at least locally; whether globally is not known"
         return f"{finding.name}: {known}. Posterior: {value_text(finding)}."
+    number = finding.alternatives
+    count = f"up to {number} values" if number else "several values (or perhaps a single one)"
     weak = f"; moreover, the data say little: it is {_how_narrow(finding)}" if finding.weak else ""
     weak = f"; moreover, the data only bound it: {bound_text(finding)}" if finding.bounded else weak
     return (
-        f"{start} that give the same output; your prior decides between them. Posterior: {value_text(finding)}{weak}."
+        f"{finding.name}: identifiable up to alternatives. The data allow {count} that give the same output; your "
+        f"prior decides between them. Posterior: {value_text(finding)}{weak}."
     )
 
 
@@ -189,20 +199,19 @@ def direction_text(direction: Direction) -> str:
     return " + ".join(terms).replace("+ -", "- ")
 
 
+def worst_direction_matters(direction: Direction) -> bool:
+    """Whether a direction says more than what was said of each combination: data say little of a product of several."""
+    return direction.shrinkage < WEAK and len(direction.weights) > 1
+
+
 def weakest_sentence(meaning: Meaning) -> str:
-    """Name the direction among the combinations that the data determine least; empty if there is none."""
+    """Name the direction among the combinations that the data determine least; empty where that does not matter."""
     worst = meaning.weakest
-    if worst is None:
+    if worst is None or not worst_direction_matters(worst):
         return ""
-    if worst.shrinkage < 0.5:
-        rest = "the data say little about it, although better data could determine it"
-    elif worst.shrinkage < 0.9:
-        rest = "the data inform it, but much less than everything else"
-    else:
-        rest = "even it is well determined"
     return (
-        f"Of everything identifiable, the least determined direction is {direction_text(worst)} "
-        f"(shrinkage {shrinkage_text(worst.shrinkage)}): {rest}."
+        f"Of everything identifiable, the data say least about {direction_text(worst)} (shrinkage "
+        f"{shrinkage_text(worst.shrinkage)}), although better data could determine it."
     )
 
 
@@ -225,9 +234,9 @@ def driven_by(finding: Finding) -> str:
 
 
 def verdict_word(finding: Finding) -> str:
-    """Name the verdict: ``identifiable``, ``one of 2 values``, ``not identifiable`` or ``noise``."""
+    """Name the verdict: ``identifiable``, ``up to 2 values``, ``not identifiable`` or ``noise``."""
     if finding.kind == NOISE:
         return "noise"
     if finding.verdict == LOCALLY:
-        return f"one of {finding.alternatives} values" if finding.alternatives else "identifiable, at least locally"
+        return f"up to {finding.alternatives} values" if finding.alternatives else "identifiable, at least locally"
     return {GLOBALLY: "identifiable", NOT: "not identifiable", UNKNOWN: "not known"}[finding.verdict]

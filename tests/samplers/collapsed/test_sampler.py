@@ -28,7 +28,9 @@ from equifinal.samplers.proposals.mixture import Mixture
 from equifinal.samplers.proposals.quality import Quality
 from equifinal.samplers.protocol import Task
 from equifinal.samplers.running import run as running
-from equifinal.samplers.running.run import RunSettings, run, spawn_generators
+from equifinal.samplers.running import under_way
+from equifinal.samplers.running.beginning import spawn_generators
+from equifinal.samplers.running.run import RunSettings, run
 from equifinal.samplers.searching import importance, populations
 from equifinal.samplers.searching.modes import find_modes
 from equifinal.samplers.settings import run_settings
@@ -73,14 +75,14 @@ def test_executors_give_the_same_draws(plain: running.Draws, kind: str) -> None:
 
 
 def test_the_length_of_segments_does_not_matter(plain: running.Draws, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(running, "SEGMENT_SECONDS", 1e-6)
+    monkeypatch.setattr(under_way, "SEGMENT_SECONDS", 1e-6)
     assert_same_draws(collapsed_run(), plain)
 
 
 def test_a_run_is_taken_up_where_it_stopped(
     plain: running.Draws, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(running, "SEGMENT_SECONDS", 1e-6)
+    monkeypatch.setattr(under_way, "SEGMENT_SECONDS", 1e-6)
     file = tmp_path / "checkpoint.npz"
     assert collapsed_run(progress=interrupt_after(4), checkpoint=file).interrupted
     whole = collapsed_run(checkpoint=file)
@@ -257,7 +259,7 @@ def test_the_gate() -> None:
 def test_more_rounds_where_a_weight_is_too_high(monkeypatch: pytest.MonkeyPatch) -> None:
     """They may help; if not, what has passed the gate is good enough."""
     posterior, fibre = Posterior(quick_problem()), Study(quick_problem()).coarsest_fibre[0]
-    for highest, rounds in ((importance.HIGHEST, 3), (0.0, 5)):
+    for highest, rounds in ((importance.HIGHEST, 3), (0.0, 4)):
         monkeypatch.setattr(importance, "HIGHEST", highest)
         said: list[str] = []
         plan = collapsed.prepare(Task(posterior, fibre, collapsed.Settings()), 2, said.append)
@@ -323,7 +325,7 @@ def test_lanes_do_not_depend_on_how_they_are_run(
         with ThreadPoolExecutor(2) as executor:
             made = _decay_run(draws=1000, executor=executor)
     else:
-        monkeypatch.setattr(running, "SEGMENT_SECONDS", 1e-3)
+        monkeypatch.setattr(under_way, "SEGMENT_SECONDS", 1e-3)
         file = tmp_path / "checkpoint.npz"
         if kind == "interrupted":
             assert _decay_run(draws=1000, progress=interrupt_after(9), checkpoint=file).interrupted
@@ -356,7 +358,7 @@ def test_a_run_goes_on_where_nothing_better_is_found(kind: str, monkeypatch: pyt
     """It is looked for once, its cost is counted, and the draws are there."""
     posterior, fibre = Posterior(quick_problem()), Study(quick_problem()).coarsest_fibre[0]
     plan = collapsed.prepare(Task(posterior, fibre, collapsed.Settings()), 2)
-    monkeypatch.setattr(collapsed, "misses_tails", lambda shape, largest: True)
+    monkeypatch.setattr(collapsed, "misses_tails", lambda *weights: True)
     asked = []
 
     def nothing_better(*arguments) -> proposal.Plan:

@@ -32,6 +32,7 @@ from equifinal.samplers.geometric.scaled_fibre import equipment, scaled_fibre
 from equifinal.samplers.geometric.settings import PAPER
 from equifinal.samplers.protocol import Task
 from equifinal.samplers.running import run as running
+from equifinal.samplers.running import under_way
 from equifinal.samplers.running.run import RunSettings, run
 from equifinal.samplers.running.sent_once import SentOnce
 from equifinal.samplers.searching.climbing import search
@@ -241,7 +242,7 @@ def test_executors_give_the_same_draws(plain: running.Draws, kind: str) -> None:
 def test_a_run_is_taken_up_where_it_stopped(
     plain: running.Draws, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(running, "SEGMENT_SECONDS", 1e-2)
+    monkeypatch.setattr(under_way, "SEGMENT_SECONDS", 1e-2)
     file = tmp_path / "checkpoint.npz"
     assert geometric_run(progress=interrupt_after(3), checkpoint=file).interrupted
     whole = geometric_run(checkpoint=file)

@@ -23,6 +23,7 @@ from equifinal.samplers.marginal import noise_integral
 from equifinal.samplers.marginal.noise_integral import NoiseIntegral, apart, fitted, student_4
 from equifinal.samplers.protocol import Task
 from equifinal.samplers.running import run as running
+from equifinal.samplers.running import under_way
 from equifinal.samplers.running.run import RunSettings, run
 from equifinal.samplers.searching.climbing import laplace
 from equifinal.studies.sample import sample
@@ -354,7 +355,7 @@ def test_processes_give_the_same_draws(plain: running.Draws) -> None:
 def test_a_run_is_taken_up_where_it_stopped(
     plain: running.Draws, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(running, "SEGMENT_SECONDS", 1e-6)
+    monkeypatch.setattr(under_way, "SEGMENT_SECONDS", 1e-6)
     file = tmp_path / "checkpoint.npz"
     assert noisy_run(progress=interrupt_after(4), checkpoint=file).interrupted
     whole = noisy_run(checkpoint=file)

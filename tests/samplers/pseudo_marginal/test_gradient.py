@@ -14,6 +14,7 @@ from equifinal.samplers.pseudo_marginal import gradient as gradient_proposal
 from equifinal.samplers.pseudo_marginal import sampler
 from equifinal.samplers.pseudo_marginal.gradient import aim
 from equifinal.samplers.running import run as running
+from equifinal.samplers.running import under_way
 from equifinal.samplers.running.run import RunSettings, run
 from equifinal.studies.paper.si_reference import si_data, si_log_likelihood
 from tests.support.exact import case
@@ -119,7 +120,7 @@ def uphill_run(**options) -> running.Draws:
 
 def test_a_run_is_taken_up_where_it_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plain = uphill_run()
-    monkeypatch.setattr(running, "SEGMENT_SECONDS", 1e-2)
+    monkeypatch.setattr(under_way, "SEGMENT_SECONDS", 1e-2)
     file = tmp_path / "checkpoint.npz"
     assert uphill_run(progress=interrupt_after(3), checkpoint=file).interrupted
     whole = uphill_run(checkpoint=file)

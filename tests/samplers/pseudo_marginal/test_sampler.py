@@ -25,6 +25,7 @@ from equifinal.samplers.protocol import Kept, NoPlan, Task
 from equifinal.samplers.pseudo_marginal import sampler
 from equifinal.samplers.pseudo_marginal.settings import PAPER
 from equifinal.samplers.running import run as running
+from equifinal.samplers.running import under_way
 from equifinal.samplers.running.run import RunSettings, run
 from equifinal.samplers.settings import run_settings
 from equifinal.studies.sample import sample
@@ -102,7 +103,7 @@ def test_executors_give_the_same_draws(plain: running.Draws, kind: str) -> None:
 def test_a_run_is_taken_up_where_it_stopped(
     plain: running.Draws, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, updates: int
 ) -> None:
-    monkeypatch.setattr(running, "SEGMENT_SECONDS", 1e-2)
+    monkeypatch.setattr(under_way, "SEGMENT_SECONDS", 1e-2)
     file = tmp_path / "checkpoint.npz"
     assert pseudo_marginal_run(progress=interrupt_after(updates), checkpoint=file).interrupted
     whole = pseudo_marginal_run(checkpoint=file)

@@ -16,7 +16,9 @@ from equifinal.errors import DataError, SamplingError
 from equifinal.formats.toml import loads
 from equifinal.posterior.posterior import Posterior
 from equifinal.samplers.running import run as running
-from equifinal.samplers.running.run import Mixing, RunSettings, Update, run
+from equifinal.samplers.running import under_way
+from equifinal.samplers.running.run import RunSettings, run
+from equifinal.samplers.running.under_way import Mixing, Update
 from equifinal.samplers.searching.climbing import PRIOR_DRAWS
 from tests.support.problems import DECAY, decay, scaled
 from tests.support.running import assert_same_draws, interrupt_after
@@ -65,7 +67,7 @@ def test_dask_gives_the_same_draws(plain: running.Draws) -> None:
 
 
 def test_the_length_of_segments_does_not_matter(plain: running.Draws, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(running, "SEGMENT_SECONDS", 1e-5)
+    monkeypatch.setattr(under_way, "SEGMENT_SECONDS", 1e-5)
     assert_same_draws(run(decay(), SETTINGS), plain)
 
 
@@ -79,7 +81,7 @@ def test_thinning_keeps_every_so_many() -> None:
 def test_ctrl_c_keeps_what_was_drawn_and_a_second_run_goes_on(
     plain: running.Draws, tmp_path: Path, updates: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(running, "SEGMENT_SECONDS", 1e-2)
+    monkeypatch.setattr(under_way, "SEGMENT_SECONDS", 1e-2)
     file = tmp_path / "checkpoint.npz"
     part = run(decay(), SETTINGS, progress=interrupt_after(updates), checkpoint=file)
     assert part.interrupted
@@ -134,7 +136,7 @@ def test_settings_equal_in_value_are_the_same_run(tmp_path: Path) -> None:
 
 
 def test_acceptance_of_an_interrupted_thinned_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(running, "SEGMENT_SECONDS", 1e-3)
+    monkeypatch.setattr(under_way, "SEGMENT_SECONDS", 1e-3)
     part = run(decay(), RunSettings(chains=2, warmup=0, draws=100, thin=1000), progress=interrupt_after(3))
     assert part.interrupted
     assert ((part.acceptance >= 0) & (part.acceptance <= 1)).all()
@@ -142,10 +144,10 @@ def test_acceptance_of_an_interrupted_thinned_run(monkeypatch: pytest.MonkeyPatc
 
 KILLED = """
 import os, signal, sys
-from equifinal.samplers.running import run as running
+from equifinal.samplers.running import run as running, under_way
 from tests.support.problems import decay
-running.CHECKPOINT_SECONDS = 0.0
-running.SEGMENT_SECONDS = 0.01
+under_way.CHECKPOINT_SECONDS = 0.0
+under_way.SEGMENT_SECONDS = 0.01
 
 def kill(update):
     if update.iteration > 2300:
@@ -224,8 +226,8 @@ def fifth(theta: np.ndarray) -> Mixing:
 
 @pytest.fixture
 def short_looks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(running, "FIRST_LOOK", 400)
-    monkeypatch.setattr(running, "MOST_KEPT", 1000)
+    monkeypatch.setattr(under_way, "FIRST_LOOK", 400)
+    monkeypatch.setattr(under_way, "MOST_KEPT", 1000)
 
 
 def test_a_run_goes_on_until_it_has_enough(short_looks: None) -> None:
@@ -279,7 +281,7 @@ def test_time_may_end_before_anything_is_drawn() -> None:
 
 def test_a_run_that_goes_on_can_be_resumed(short_looks: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     whole = run(decay(), GOING_ON, measure=fifth)
-    monkeypatch.setattr(running, "SEGMENT_SECONDS", 1e-6)
+    monkeypatch.setattr(under_way, "SEGMENT_SECONDS", 1e-6)
     file = tmp_path / "checkpoint.npz"
     for updates in (30, 300, 600):
         assert run(decay(), GOING_ON, measure=fifth, checkpoint=file, progress=interrupt_after(updates)).interrupted
@@ -305,7 +307,7 @@ def test_an_interrupt_at_a_look_leaves_no_trace(
     """Wherever a look is interrupted, also just before it decides or just after."""
     whole = run(decay(), GOING_ON, measure=fifth)
     file = tmp_path / "checkpoint.npz"
-    looked = running._Run._has_enough
+    looked = under_way.UnderWay._has_enough
 
     def before(theta: np.ndarray) -> Mixing:
         if theta.shape[1] == 900:
@@ -314,13 +316,13 @@ def test_an_interrupt_at_a_look_leaves_no_trace(
 
     assert run(decay(), GOING_ON, measure=before, checkpoint=file).interrupted
 
-    def after(self: running._Run) -> bool:
+    def after(self: under_way.UnderWay) -> bool:
         looked(self)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(running._Run, "_has_enough", after)
+    monkeypatch.setattr(under_way.UnderWay, "_has_enough", after)
     assert run(decay(), GOING_ON, measure=fifth, checkpoint=file).interrupted
-    monkeypatch.setattr(running._Run, "_has_enough", looked)
+    monkeypatch.setattr(under_way.UnderWay, "_has_enough", looked)
     assert_same_draws(run(decay(), GOING_ON, measure=fifth, checkpoint=file), whole)
 
 

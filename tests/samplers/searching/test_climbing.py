@@ -12,7 +12,7 @@ from equifinal.examples import example_path
 from equifinal.formats.load import load
 from equifinal.formats.toml import loads
 from equifinal.posterior.posterior import Posterior
-from equifinal.samplers.running.run import spawn_generators
+from equifinal.samplers.running.beginning import spawn_generators
 from equifinal.samplers.searching import climbing as searching
 from equifinal.samplers.searching.climbing import climb, laplace, prior_start, search
 from tests.support.problems import DECAY, decay

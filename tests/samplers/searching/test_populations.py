@@ -68,11 +68,11 @@ def populations_of(posterior: Posterior, seed: int) -> tuple[Populations, Counte
     moments = Moments(np.zeros((1, width)), np.eye(width)[None])
     target = Target(posterior, fibre, tool, nothing(posterior))
     counted = CountedTarget(target, moments, np.random.default_rng(seed))
-    return Populations(counted, posterior, lambda text: None), counted
+    return Populations.from_prior(counted), counted
 
 
 def settled(posterior: Posterior, seed: int) -> Settled:
-    found = populations_of(posterior, seed)[0].settle()
+    found = populations_of(posterior, seed)[0].settle(lambda text: None)
     assert found is not None
     return found
 
@@ -109,6 +109,29 @@ def test_decay_by_quadrature() -> None:
         assert (np.abs(means.mean(axis=0) - exact) < 5 * means.std(axis=0, ddof=1) / np.sqrt(len(means))).all()
 
 
+def test_the_wide_part_describes_the_square_root_of_the_posterior() -> None:
+    """Standard deviations in sampling coordinates, beside quadrature: those of the posterior itself are a third less.
+
+    Over ten seeds they vary by 8% at the most.
+    """
+    known = decay()
+    found = settled(known, 3)
+    x = found.wide.sample(np.random.default_rng(0), 20_000)
+    around = found.draws.reshape(-1, 2)
+    middle, spread = around.mean(axis=0), around.std(axis=0)
+    grid = np.stack(np.meshgrid(*np.linspace(middle - 8 * spread, middle + 8 * spread, 200).T), axis=-1).reshape(-1, 2)
+    evaluated = known.evaluate(grid)
+    log_density = evaluated.log_prior + evaluated.log_likelihood
+    deviations = []
+    for power in (populations.FLATTENED, 1.0):
+        weights = np.exp(power * (log_density - log_density.max()))
+        centre = weights @ grid / weights.sum()
+        deviations.append(np.sqrt(weights @ (grid - centre) ** 2 / weights.sum()))
+    inside = np.quantile(np.abs(x - np.median(x, axis=0)), 0.683, axis=0)  # of a normal law, one standard deviation
+    np.testing.assert_allclose(inside, deviations[0], rtol=0.15)
+    assert (inside > 1.2 * deviations[1]).all()
+
+
 def test_mixtures_are_fitted_to_the_other_population() -> None:
     """What moves a population knows nothing of where its particles are."""
     made, _ = populations_of(decay(), 1)
@@ -140,7 +163,7 @@ def test_the_generator_decides() -> None:
 def test_failing_solves_are_counted_and_never_kept() -> None:
     known = Posterior(loads(BLOW_UP, name="explosion"))
     made, counted = populations_of(known, 0)
-    found = made.settle()
+    found = made.settle(lambda text: None)
     assert found is not None
     assert counted.failures > 100  # two thirds of the prior draws
     assert np.isfinite(made.log_prior).all()
@@ -152,7 +175,7 @@ def test_failing_solves_are_counted_and_never_kept() -> None:
 def test_there_is_an_end_to_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(populations, "MOST", 3000)
     made, counted = populations_of(decay(), 0)
-    assert made.settle() is None
+    assert made.settle(lambda text: None) is None
     assert 0 < made.power < 1
     assert counted.solves < 3000 + 2 * made.number * populations.MOST_SWEEPS
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from equifinal.machine.pointers import always_inline, shift
-from equifinal.ode.stepping.field import error_norm, field
+from equifinal.ode.stepping.field import field, squared_error
 from equifinal.ode.stepping.layout import N_COLUMNS, N_STATES
 from equifinal.ode.stepping.structs import compiled, inlined
 
@@ -60,7 +60,7 @@ STABILITY_BOUND = 2.5  # of |h lambda|, a little before the method's stability r
 
 @compiled
 def explicit_attempt(lane, work, segment, t, h, controlled):
-    """One step of size h from (t, z); returns its error in units of the tolerance.
+    """One step of size h from (t, z); returns the square of its error in units of the tolerance.
 
     ``f0`` holds z'(t), ``k`` takes the six further stages and the error, ``scratch`` keeps the argument of the sixth.
     """
@@ -89,7 +89,7 @@ def explicit_attempt(lane, work, segment, t, h, controlled):
     field(lane, work, t + h, segment, z_new, k7)
     for i in range(size):
         error[i] = h * (E1 * f0[i] + E3 * k3[i] + E4 * k4[i] + E5 * k5[i] + E6 * k6[i] + E7 * k7[i])
-    return error_norm(lane, work, error, controlled)
+    return squared_error(lane, work, error, controlled)
 
 
 @compiled

@@ -96,19 +96,19 @@ def all_finite(x, n):
 
 
 @compiled
-def error_norm(lane, work, error, controlled):
-    """Root mean square of the error in units of the tolerance; infinite if anything is not finite.
+def squared_error(lane, work, error, controlled):
+    """Mean square of the error in units of the tolerance; infinite if anything is not finite.
 
     Where sensitivities are controlled too, theirs if it is larger.
     """
     always_inline()
     n = lane.system[N_STATES]
-    norm, begin, end, count = 0.0, 0, n, lane.system[N_OWN]  # levels have no errors
+    largest, begin, end, count = 0.0, 0, n, lane.system[N_OWN]  # levels have no errors
     while begin < controlled:
         total = 0.0
         for i in range(begin, end):
             ratio = error[i] / (work.floors[i] + lane.rtol * max(abs(work.z[i]), abs(work.z_new[i])))
             total += ratio * ratio
-        norm = max(norm, total / count) if total == total else math.inf
+        largest = max(largest, total / count) if total == total else math.inf
         begin, end, count = end, controlled, controlled - n
-    return math.sqrt(norm) if math.isfinite(norm) and all_finite(work.z_new, controlled) else math.inf
+    return largest if math.isfinite(largest) and all_finite(work.z_new, controlled) else math.inf

@@ -12,6 +12,7 @@ import numpy as np
 from numba import types
 
 from equifinal.machine.pointers import Doubles, Integers, always_inline, integers_at, shift, take_next
+from equifinal.ode.stepping.control import LEAST_ERROR, LEAST_MEMORY, growth, rough_log2
 from equifinal.ode.stepping.events import (
     ALLOWED,
     START,
@@ -41,19 +42,13 @@ from equifinal.ode.stepping.structs import Rows, compiled, divided, inlined, lan
 OK, TOO_MANY_STEPS, STEP_TOO_SMALL, NOT_FINITE = 0, 1, 2, 3
 AUTO, EXPLICIT, STIFF = 0, 1, 2
 
-# Step control: after an accepted step h is multiplied by 0.9 err^-GROWTH err_before^MEMORY, a PI controller.
-MEMORY = 0.04
-GROWTH = 0.2 - 0.75 * MEMORY
-SAFETY = 0.9
-LARGEST_GROWTH, LARGEST_CUT = 10.0, 0.2
-LEAST_MEMORY = math.log(1e-4)  # a tiny error is no reason to expect the next one to be tiny
 # Steps at the edge of stability before switching, more for many states as stiff steps are dearer there.
 STIFF_STEPS, STIFF_STEPS_PER_STATE = 15, 2
 MANY_STEPS = 5000  # after which stiff steps are tried, too: they may be longer
 CALM_STEPS = 6  # away from the edge, after which it is forgotten
 NOISE_CHECK = 64  # steps between looks at rounding errors, beside those after repeated rejections
 TINY = 2.3e-16
-LARGEST_DOUBT = 10.0  # about the interior of a stiff step, in units of the tolerance
+LARGEST_DOUBT = 10.0**2  # about the interior of a stiff step: the square, in units of the tolerance
 
 
 @compiled
@@ -187,7 +182,7 @@ def integrate(lane, work, rows, controlled):
 
         if not error <= 1.0:
             undefined = not math.isfinite(error)
-            h = step * (0.1 if undefined else max(LARGEST_CUT, SAFETY * math.exp(-GROWTH * math.log(error))))
+            h = step * (0.1 if undefined else growth(rough_log2(error), 0.0))
             noisy, rejected = rejected, True
             continue
         noisy, undefined = False, False
@@ -202,12 +197,12 @@ def integrate(lane, work, rows, controlled):
         if last:
             arrivals += 1  # as many as times and breaks at most, and no sign of trouble
 
-        log_error = math.log(max(error, 1e-20))
-        growth = SAFETY * math.exp(MEMORY * log_before - GROWTH * log_error)
-        growth = min(max(growth, LARGEST_CUT), 1.0 if rejected else LARGEST_GROWTH)
+        log_error = rough_log2(max(error, LEAST_ERROR))
+        larger = growth(log_error, log_before)
+        larger = min(larger, 1.0) if rejected else larger
         log_before = max(log_error, LEAST_MEMORY)
         # a step cut short by the end of a stretch says little about the next one
-        h = max(step * growth, h) if last else step * growth
+        h = max(step * larger, h) if last else step * larger
         rejected, fresh = False, stiff
         if not stiff and method == AUTO:
             calm += 1

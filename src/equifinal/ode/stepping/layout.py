@@ -77,3 +77,4 @@ class Batch(NamedTuple):
     state_sensitivities: int
     status: int
     steps: int
+    undefined: int  # whether outputs may be

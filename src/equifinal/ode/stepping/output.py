@@ -96,7 +96,7 @@ def write_rows(lane, work, rows, segment, row, t, step, until, stiff):
 
 @inlined
 def write_row(lane, work, rows, row, z):
-    """Write states, outputs and sensitivities; says whether all are finite."""
+    """Write states, outputs and sensitivities; says whether all are finite that must be."""
     d, u, entries = lane.system, work.u, work.entries
     n, m, n_outputs, width = d[N_STATES], d[N_COLUMNS], d[N_OUTPUTS], d[N_SENSITIVITIES]
     states, outputs = shift(rows.states, row * rows.x_width), shift(rows.outputs, row * rows.y_width)
@@ -104,7 +104,7 @@ def write_row(lane, work, rows, row, z):
         states[i] = z[i]
     if width == 0:
         call(d[OUTPUTS], z, lane.p, u, u, u, outputs)
-        return all_finite(states, n) and all_finite(outputs, n_outputs)
+        return all_finite(states, n) and (lane.undefined != 0 or all_finite(outputs, n_outputs))
     sensitivities = shift(rows.sensitivities, row * n_outputs * width)
     state_sensitivities = shift(rows.state_sensitivities, row * n * width)
     call(d[OUTPUT_TANGENT], z, lane.p, u, u, u, entries)
@@ -128,9 +128,6 @@ def write_row(lane, work, rows, row, z):
     for i in range(n):
         for j in range(m):
             state_sensitivities[i * width + parameter[j]] = z[n + i * m + j]
-    return (
-        all_finite(states, n)
-        and all_finite(outputs, n_outputs)
-        and all_finite(sensitivities, n_outputs * width)
-        and all_finite(state_sensitivities, n * width)
-    )
+    if not (all_finite(states, n) and all_finite(state_sensitivities, n * width)):
+        return False
+    return lane.undefined != 0 or (all_finite(outputs, n_outputs) and all_finite(sensitivities, n_outputs * width))

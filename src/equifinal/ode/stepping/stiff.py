@@ -23,7 +23,7 @@ from __future__ import annotations
 import math
 
 from equifinal.machine.pointers import call, shift
-from equifinal.ode.stepping.field import error_norm, field, spread
+from equifinal.ode.stepping.field import field, spread, squared_error
 from equifinal.ode.stepping.layout import (
     CURVATURE,
     DRIFT,
@@ -62,7 +62,8 @@ def factorise(d, h, jacobian, w, pivots, rows):
 
     Zero entries are passed over, which makes nearly banded systems cheap. The diagonal is preferred as pivot, for then
     zeros stay zeros, and a state's rounding errors are those of its own slope. Rows are compared in units of their
-    largest entries, which ``rows`` takes, as states may have any units.
+    largest entries, which ``rows`` takes, as states may have any units. After the n pivots come two numbers for each
+    row: the first and the last column with anything in it.
     """
     n, count = d[N_STATES], d[NNZ_JACOBIAN]
     pattern = shift(d, PATTERNS)
@@ -98,6 +99,13 @@ def factorise(d, h, jacobian, w, pivots, rows):
                 for j in range(c + 1, n):
                     row[j] -= factor * top[j]
         top[c] = inverse  # the diagonal is only ever divided by
+    for r in range(n):
+        first, last, row = 0, n - 1, shift(w, r * n)
+        while first < r and row[first] == 0.0:
+            first += 1
+        while last > r and row[last] == 0.0:
+            last -= 1
+        pivots[n + 2 * r], pivots[n + 2 * r + 1] = float(first), float(last)
     return True
 
 
@@ -110,13 +118,13 @@ def solve(n, m, w, pivots, b):
             for j in range(m):
                 b[c * m + j], b[best * m + j] = b[best * m + j], b[c * m + j]
     for r in range(n):
-        for c in range(r):
+        for c in range(int(pivots[n + 2 * r]), r):
             factor = w[r * n + c]
             if factor != 0.0:
                 for j in range(m):
                     b[r * m + j] -= factor * b[c * m + j]
     for r in range(n - 1, -1, -1):
-        for c in range(r + 1, n):
+        for c in range(r + 1, int(pivots[n + 2 * r + 1]) + 1):
             factor = w[r * n + c]
             if factor != 0.0:
                 for j in range(m):
@@ -127,7 +135,7 @@ def solve(n, m, w, pivots, b):
 
 @compiled
 def stiff_attempt(lane, work, segment, t, h, controlled):
-    """One step of size h from (t, z); returns its error in units of the tolerance.
+    """One step of size h from (t, z); returns the square of its error in units of the tolerance.
 
     ``f0`` holds z'(t), `prepare` has filled ``u0``, ``jacobian`` and ``drift``; ``k`` takes the eight stages.
     """
@@ -167,7 +175,7 @@ def stiff_attempt(lane, work, segment, t, h, controlled):
     last = shift(work.k, 7 * size)
     for i in range(size):
         z_new[i] += last[i]
-    return error_norm(lane, work, last, controlled)
+    return squared_error(lane, work, last, controlled)
 
 
 @inlined
@@ -186,7 +194,7 @@ def stiff_interpolate(lane, work, theta):
 
 @compiled
 def interpolation_doubt(lane, work, controlled):
-    """How much the interpolant's last term contributes at most, in units of the tolerance.
+    """How much the interpolant's last term contributes at most: the square, in units of the tolerance.
 
     The error estimate looks at the end of the step only, where stiff components are damped; inside a long
     step they may be followed much less well.
@@ -199,4 +207,4 @@ def interpolation_doubt(lane, work, controlled):
         stage = shift(work.k, j * size)
         for i in range(controlled):
             work.middle[i] += weight * stage[i]
-    return error_norm(lane, work, work.middle, controlled)
+    return squared_error(lane, work, work.middle, controlled)

@@ -20,8 +20,12 @@ from equifinal.ode.stepping.layout import (
     Batch,
 )
 
-# Division by zero gives inf or nan, as in C; nothing but the whole can be called from outside.
-OPTIONS: dict[str, Any] = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+# Division by zero gives inf or nan, as in C; a product and a sum may be one instruction; nothing but the whole can be
+# called from outside.
+OPTIONS: dict[str, Any] = {
+    **{"error_model": "numpy", "fastmath": {"contract"}},
+    **{"no_cpython_wrapper": True, "no_cfunc_wrapper": True},
+}
 compiled = njit(**OPTIONS)
 inlined = njit(**OPTIONS, inline="always")  # for what is called at one place: by itself it would be compiled twice
 
@@ -42,6 +46,7 @@ class Lane(NamedTuple):
     max_steps: Any
     steps: Any  # attempted so far
     tableau: Any  # of the stiff method
+    undefined: Any  # whether outputs may be
 
 
 class Work(NamedTuple):
@@ -89,7 +94,7 @@ def divided(d, room):
     size = n * (1 + d[N_COLUMNS])
     vectors, u = shift(room, 5 * size), shift(room, 17 * size)
     drift = shift(u, 3 * n_inputs)
-    w = shift(drift, 3 * n + d[N_OUTPUTS])
+    w = shift(drift, 5 * n + d[N_OUTPUTS])
     clock = shift(w, n * n)
     taus = shift(clock, 2)
     order = shift(taus, d[N_EVENTS] + 1)
@@ -110,7 +115,7 @@ def divided(d, room):
         direction=shift(u, 2 * n_inputs),
         drift=drift,
         pivots=shift(drift, n),
-        spare=shift(drift, 2 * n),
+        spare=shift(drift, 4 * n),
         w=w,
         clock=clock,
         taus=taus,
@@ -156,6 +161,7 @@ def lane_of(batch, lane):
         max_steps=batch.max_steps,
         steps=steps,
         tableau=doubles_at(batch.tableau),
+        undefined=batch.undefined,
     )
 
 

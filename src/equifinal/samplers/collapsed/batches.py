@@ -19,6 +19,7 @@ from equifinal.problem.prior import log_prior, to_theta
 from equifinal.samplers.collapsed.plan import Plan
 from equifinal.samplers.marginal.target import Numbers, Target
 from equifinal.samplers.points.law import Moments
+from equifinal.samplers.proposals.evidence import counted
 from equifinal.samplers.proposals.log_sums import choose
 from equifinal.samplers.proposals.moves import FRESH, lengths, proposed
 from equifinal.samplers.protocol import Block
@@ -58,10 +59,9 @@ class State(NamedTuple):
     noise_log_weight: Array
     noise_log_likelihood: Array  # at each of them
     key: NDArray[np.uint64]  # of the random numbers
-    proposals: Array  # fresh ones: how many so far, the log of the sum of their weights, and of the squares
-    log_sum: Array
-    log_squares: Array
-    highest: Array  # log weights, so many of them
+    fresh: Array  # counts of the log weights of fresh draws so far,
+    visited: Array  # and of those of states, as in `evidence`
+    highest: Array  # log weights of fresh draws, so many of them
     stood: NDArray[np.int64]  # iterations at the present state, and at the most
 
 
@@ -198,7 +198,8 @@ class Batch:
             return after
 
         fresh = self._by_chain(self.drawn.rho) == FRESH  # only these are draws of the proposal
-        log_ratio = np.where(fresh, self._by_chain(self.log_ratio[:, 1:]), -np.inf)
+        drawn = np.where(fresh, self._by_chain(self.log_ratio[:, 1:]), -np.inf)
+        level = self.plan.quality.level
         stood = state.stood.copy()
         own = stood[:, self.lanes].reshape(self.rows, 2)
         stood[:, self.lanes] = _stood(own, block.accepted.reshape(self.rows, -1)).reshape(self.chains, -1, 2)
@@ -209,10 +210,9 @@ class Batch:
             h=put(state.h, self.h),
             log_ratio=put(state.log_ratio, self.log_ratio),
             **{name: put(getattr(state, name), part) for name, part in self.points._asdict().items()},
-            proposals=state.proposals + fresh.sum(axis=1),
-            log_sum=_added(state.log_sum, log_ratio),
-            log_squares=_added(state.log_squares, 2 * log_ratio),
-            highest=-np.sort(-np.concatenate([state.highest, log_ratio], axis=1), axis=1)[:, :HIGHEST],
+            fresh=counted(state.fresh, np.where(fresh, drawn, np.nan), level),
+            visited=counted(state.visited, self._by_chain(self.log_ratio[rows[:, None], self.source]), level),
+            highest=-np.sort(-np.concatenate([state.highest, drawn], axis=1), axis=1)[:, :HIGHEST],
             stood=stood,
         )
 
@@ -260,18 +260,6 @@ def _metropolis(log_ratio, uniforms, source, acceptance):
             if uniforms[i, t, 0] < acceptance[i, t]:
                 now = t + 1
             source[i, t] = now
-
-
-@compiled
-def _added(log_sum, log_terms):
-    """log of sums to which terms are added one by one, so that it does not matter how many come in one stroke."""
-    chains, length = log_terms.shape
-    total = log_sum.copy()
-    for i in range(chains):
-        for t in range(length):
-            larger, smaller = max(total[i], log_terms[i, t]), min(total[i], log_terms[i, t])
-            total[i] = larger + math.log1p(math.exp(smaller - larger)) if larger > -np.inf else -np.inf
-    return total
 
 
 @compiled

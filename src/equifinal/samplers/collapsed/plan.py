@@ -27,7 +27,7 @@ from equifinal.samplers.points.law import Moments
 from equifinal.samplers.proposals.log_sums import beside_largest
 from equifinal.samplers.proposals.mixture import DF, Mixture
 from equifinal.samplers.proposals.moves import FRESH_ONLY, UNKNOWN
-from equifinal.samplers.proposals.quality import NONE, Quality, defended, judged, refusal
+from equifinal.samplers.proposals.quality import NONE, Quality, defended, flattened_around, judged, refusal
 from equifinal.samplers.searching.importance import Importance, laplace, prior_law
 from equifinal.samplers.searching.modes import Modes, find_modes, unfolded
 from equifinal.samplers.searching.populations import Populations, described
@@ -38,7 +38,7 @@ TOO_NOISY = 2.0  # variance of log hat p_C that is not usable
 DRAWN = 64  # trajectories at which the integrals over noise parameters are tried
 JUDGED = 7000  # draws: a tail of a hundredth of the posterior that a proposal misses shows in their weights
 FITTED = 3000  # draws of a population to which the last mixture is fitted
-KNOWN_SHARE, HOT_SHARE = 0.05, 0.2  # in it, of modes that climbers found, and of a mixture for a lower power
+KNOWN_SHARE, WIDE_SHARE = 0.05, 0.2  # in it, of modes that climbers found, and of the wide part
 LANES = (61, 59)  # primes, so that draws that are thinned come from all of them: the first that does not divide thin
 LEAST_ACCEPTANCE = 0.001  # of fresh draws
 
@@ -181,16 +181,16 @@ class _Search:
 
     def by_populations(self) -> Proposal:
         """The proposal that tempered populations tell of; one around the modes, refused, if they do not arrive."""
-        settled = Populations(self.counted, self.posterior, self.report).settle()
+        settled = Populations.from_prior(self.counted).settle(self.report)
         if settled is None:
-            mixture, start = defended(laplace(self.around), prior_law(self.counted)), self.around.h[None]
+            law, start = laplace(self.around), self.around.h[None]
+            mixture = defended(law, flattened_around(law), prior_law(self.counted))
             return Proposal(mixture, self._judged(mixture), start, _equal_weights(start), arrived=False)
         draws, rng = settled.draws, self.counted.rng
         one, other = draws[:, :: max(1, draws.shape[1] // FITTED)]
         several = len(self.around.h) > 1
         mixture = described(one, other, rng, laplace(self.around, DF) if several else None, both=True)
-        mixture = defended(mixture, prior_law(self.counted))
-        mixture = mixture.joined(settled.hot, HOT_SHARE)  # its tails are longer, and as curved
+        mixture = defended(mixture, settled.wide, prior_law(self.counted), WIDE_SHARE)
         if several:  # where climbers have been, populations may have missed something
             mixture = mixture.joined(laplace(self.around), KNOWN_SHARE)
         found = self._judged(mixture)

@@ -36,6 +36,7 @@ from equifinal.samplers.collapsed.settings import WARMUP, Settings
 from equifinal.samplers.collapsed.tools import Tools
 from equifinal.samplers.marginal.target import Estimates, Target
 from equifinal.samplers.points.law import Moments
+from equifinal.samplers.proposals import evidence
 from equifinal.samplers.proposals.pareto import k_hat_of_largest
 from equifinal.samplers.proposals.quality import longest_stay, misses_tails
 from equifinal.samplers.protocol import Block, Kept, Start, Task, concatenated
@@ -91,9 +92,8 @@ def init(task: Task, plan: Plan, rngs: Sequence[np.random.Generator]) -> Start:
         noise_log_weight=stacked([part.integrated.log_weight for part in made]),
         noise_log_likelihood=stacked([part.integrated.log_likelihood for part in made]),
         key=keys,
-        proposals=np.zeros(chains),
-        log_sum=np.full(chains, -np.inf),
-        log_squares=np.full(chains, -np.inf),
+        fresh=np.zeros((chains, evidence.BINS)),
+        visited=np.zeros((chains, evidence.BINS)),
         highest=np.full((chains, HIGHEST), -np.inf),
         stood=np.zeros((chains, lanes, 2), np.int64),
     )
@@ -167,11 +167,11 @@ def review(task: Task, plan: Plan, state: State, seed: int, report: Callable[[st
     still for long tells the same: it has found a place where the proposal hardly ever goes. The remedy is steps of all
     lengths, if populations have found the proposal, else populations.
     """
-    number = int(state.proposals.sum())
+    number = round(state.fresh.sum())
     if plan.lanes > 1 or plan.final or plan.refusal or number < LEAST_REVIEWED:
         return None
     shape, stay = k_hat_of_largest(state.highest.ravel(), number), int(state.stood[..., 1].max())
-    if misses_tails(shape, _largest_share(state)):
+    if misses_tails(shape, _highest(plan, state), number):
         report(f"the proposal misses a tail: k-hat {shape:.2f} over {number} draws of it")
     elif stay > longest_stay(number // len(state.key), plan.quality.acceptance):
         report(f"the proposal misses a place: a chain stood still there for {stay} iterations")
@@ -191,9 +191,9 @@ def review(task: Task, plan: Plan, state: State, seed: int, report: Callable[[st
     return better
 
 
-def _largest_share(state: State) -> float:
-    """The part that a single draw of the proposal has in all their weight."""
-    return float(np.exp(state.highest.max() - np.logaddexp.reduce(state.log_sum)))
+def _highest(plan: Plan, state: State) -> float:
+    """The highest weight that a draw of the proposal had, beside their mean."""
+    return math.exp(state.highest.max() - evidence.by_mean(state.fresh, plan.quality.level).log_evidence)
 
 
 # --- afterwards ---
@@ -201,16 +201,18 @@ def _largest_share(state: State) -> float:
 
 def examine(task: Task, plan: Plan, state: State, draws: Kept) -> dict[str, float]:
     """Give the marginal likelihood with its standard error, k-hat of all fresh draws, and how noisy estimates were."""
-    number, log_sum = state.proposals.sum(), float(np.logaddexp.reduce(state.log_sum))
+    number = round(state.fresh.sum())
     tool = _tools(task).make(plan.number, plan.way)
     repeated = Moments(*(np.repeat(part, len(draws.theta), axis=0) for part in plan.moments))
     noise = pseudo_marginal.noise_of_estimates(task.own_fibre, tool, repeated, draws)
     found = noise | {"lanes": float(plan.lanes), "longest_stay": float(state.stood[..., 1].max())}
-    if not math.isfinite(log_sum):  # few moves were fresh draws, and none of them had a weight
+    if not np.isfinite(state.highest).any():  # few moves were fresh draws, and none of them had a weight
         return found
-    log_mean = log_sum - math.log(number)
-    log_mean_square = float(np.logaddexp.reduce(state.log_squares)) - math.log(number)
-    relative = math.sqrt(max(0.0, math.expm1(log_mean_square - 2 * log_mean)) / number)
-    shape = k_hat_of_largest(state.highest.ravel(), int(number))
-    found |= {"log_evidence": log_mean, "log_evidence_error": relative, "k_hat": shape}
-    return found | {"largest_weight": _largest_share(state)}
+    level = plan.quality.level
+    if plan.lanes == 1:
+        log_z, error = evidence.by_mean(state.fresh, level)
+    else:
+        log_z, error = evidence.by_bridge(state.fresh, state.visited, level, plan.lanes)
+    shape = k_hat_of_largest(state.highest.ravel(), number)
+    found |= {"log_evidence": log_z, "log_evidence_error": error, "k_hat": shape}
+    return found | {"highest_weight": _highest(plan, state), "fresh_draws": float(number)}

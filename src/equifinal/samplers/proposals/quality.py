@@ -14,22 +14,27 @@ from equifinal.samplers.proposals.pareto import k_hat
 
 Array = NDArray[np.float64]
 
-INFLATION = 1.1  # of the scale of fitted components
-WIDE_SHARE, WIDE_SCALE, WIDE_DF = 0.1, 1.5, 4.0  # of the defensive component
+INFLATION = 1.13  # of the scale of fitted components
+FLATTENED = 0.5  # power of the posterior that the wide part of a proposal describes;
+WIDE_SHARE, WIDE_DF = 0.1, 4.0  # its share, and degrees of freedom
 PRIOR_SHARE = 0.02  # of one that is as wide as the prior
 K_LIMIT, ACCEPTANCE_LIMIT = 0.5, 0.65
 HIGH_ACCEPTANCE, LOOSE_K_LIMIT = 0.7, 0.7
 SETTLED_ACCEPTANCE_LIMIT = 0.5  # where populations have been all around
 
-MISSED = 5e-4  # of the posterior: a twentieth of a tail of 1%
+# Weights beside their mean that are too high. Runs that happen to see a tail are begun again, and those that happen not
+# to are kept, so that these are too low there by about 0.06/sqrt(n): half an error of a tail of 1%, or less
+HIGH, HIGH_GROWS = 12.0, 0.06
+HEAVIER = 2 / 3  # of that are too high where the tail of weights is heavy
 STAY, LEAST_STAY = 4.0, 50.0  # longer stays than so many times what one expects, and so many iterations, are too long
 
 
 class Quality(NamedTuple):
-    """The Pareto shape of the weights' tail, and the acceptance of an independence sampler."""
+    """The Pareto shape of the weights' tail, the acceptance of an independence sampler, and the mean weight's log."""
 
     k_hat: float
     acceptance: float
+    level: float = 0.0
 
     @property
     def in_words(self) -> str:
@@ -39,15 +44,14 @@ class Quality(NamedTuple):
 NONE = Quality(math.inf, 0.0)
 
 
-def misses_tails(shape: float, largest: float) -> bool:
+def misses_tails(shape: float, highest: float, number: int, times: float = 1.0) -> bool:
     """Whether what draws of a proposal have not seen yet is a noticeable part of the posterior.
 
-    If the weights have a Pareto tail of this shape k, and the largest of them is a part `largest` of their sum, what is
-    still to be expected beyond it is about k/(1 - k) as much again; from a shape of one on it has no bound.
+    Beyond the largest of so many weights, which is so much higher than their mean, about as much is to be expected as
+    it has itself, and more with a heavier tail. That matters if it is not small beside the error of a tail of 1%.
     """
-    if shape < LOOSE_K_LIMIT:
-        return False
-    return shape >= 1.0 or shape / (1.0 - shape) * largest >= MISSED
+    limit = times * max(HIGH, HIGH_GROWS * math.sqrt(number))
+    return highest >= (limit * HEAVIER if shape >= LOOSE_K_LIMIT else limit)
 
 
 def judged(log_weights: Array) -> Quality:
@@ -59,7 +63,8 @@ def judged(log_weights: Array) -> Quality:
     n = len(weights)
     # E min(1, w'/w) with w' from the proposal and w from the posterior: sums of min(w_i, w_j) over all pairs
     smaller = float(np.sum(weights * (2 * (n - np.arange(n)) - 1)))
-    return Quality(k_hat(log_weights), smaller / (n * float(weights.sum())))
+    level = float(log_weights.max() + math.log(weights.mean()))
+    return Quality(k_hat(log_weights), smaller / (n * float(weights.sum())), level)
 
 
 def refusal(quality: Quality, *, settled: bool = False) -> str:
@@ -81,16 +86,23 @@ def longest_stay(iterations: int, acceptance: float) -> float:
     return max(LEAST_STAY, STAY * math.log(max(iterations, 2)) / max(acceptance, 1e-6))
 
 
-def defended(mixture: Mixture, prior: Mixture) -> Mixture:
-    """A little wider, with a wide component, and with the prior, so that no part of the posterior is out of reach.
+def defended(mixture: Mixture, wide: Mixture, prior: Mixture, share: float = WIDE_SHARE) -> Mixture:
+    """A little wider, with a share of a wide mixture, and with the prior, so that nothing is out of reach.
 
-    What a mixture was fitted to cannot tell what it misses. Draws of the prior do: a shelf of the posterior with a
-    hundredth of its mass, but a tenth of the prior's, has dozens of them in a run.
+    A mixture fitted to draws of the posterior is thin where these are few. One that was fitted to the posterior to the
+    power `FLATTENED` reaches twice as far along every ridge, so that far out the weight of a draw falls. And what both
+    were fitted to cannot tell what it misses. Draws of the prior do: a shelf of the posterior with a hundredth of its
+    mass, but a tenth of the prior's, has dozens of them in a run.
     """
+    whole = mixture._replace(factor=INFLATION * mixture.factor)
+    long = wide._replace(df=np.full(len(wide.df), WIDE_DF))
+    return whole.joined(long, share / (1 - PRIOR_SHARE)).joined(prior, PRIOR_SHARE)
+
+
+def flattened_around(mixture: Mixture) -> Mixture:
+    """The posterior to the power `FLATTENED`, were it normal with the moments of a mixture."""
     centre = mixture.share @ mixture.centre
     apart = mixture.centre - centre
     within = np.einsum("k,kij,klj->il", mixture.share, mixture.factor, mixture.factor)
     covariance = within + (apart * mixture.share[:, None]).T @ apart
-    wide = mixtures.single(centre, WIDE_SCALE**2 * covariance, WIDE_DF)
-    whole = mixture._replace(factor=INFLATION * mixture.factor).joined(wide, WIDE_SHARE / (1 - PRIOR_SHARE))
-    return whole.joined(prior, PRIOR_SHARE)
+    return mixtures.single(centre, covariance / FLATTENED, WIDE_DF)

@@ -17,13 +17,13 @@ from equifinal.samplers.marginal.target import CountedTarget
 from equifinal.samplers.proposals import mixture as mixtures
 from equifinal.samplers.proposals.log_sums import beside_largest
 from equifinal.samplers.proposals.mixture import DF, Mixture
-from equifinal.samplers.proposals.quality import NONE, Quality, defended, judged, refusal
+from equifinal.samplers.proposals.quality import FLATTENED, NONE, Quality, defended, flattened_around, judged, refusal
 from equifinal.samplers.searching.modes import Modes
 
 Array = NDArray[np.float64]
 
-ROUNDS = (400, 1400, 1400)  # draws; the last judge what the others have found, and then improve it
-MORE_ROUNDS = (1300, 2500)  # if these do not suffice
+ROUNDS = (400, 1500, 1900)  # draws; the last judge what the others have found, and then improve it
+MORE_ROUNDS = (700, 2500)  # if these do not suffice: the first for a better proposal, the second for one that passes
 HIGHEST = 7.0  # weight of a draw beside their mean: a chain would stand there for so long, so another round is worth it
 PRIOR_DRAWS, PRIOR_DF = 1000, 5.0  # for the law of the prior
 DUST = 1e-5  # of all weight, not looked at when a mixture is fitted
@@ -37,6 +37,7 @@ class Importance:
         self.prior = prior_law(counted)
         self.floor = min(modes.covariance, key=lambda s: np.linalg.slogdet(s)[1])  # of the narrowest mode
         self.mixture = laplace(modes)
+        self.wide = flattened_around(self.mixture)
         self.quality: Quality = NONE
         self.proposals: list[Mixture] = []
         self.sizes: list[int] = []
@@ -46,16 +47,14 @@ class Importance:
         """Rounds until a proposal passes; false if none does."""
         for size in (*ROUNDS, *MORE_ROUNDS):
             if self.sizes:
+                self.wide = self._flattened()
                 self.mixture = self._fitted()
-            self._draw(size, defended(self.mixture, self.prior))
+            self._draw(size, defended(self.mixture, self.wide, self.prior))
             if self.nowhere:
                 return False
             report(f"proposal {self.quality.in_words}")
-            if (
-                len(self.sizes) >= len(ROUNDS)
-                and not refusal(self.quality)
-                and self._highest(self.proposals[-1]) < HIGHEST
-            ):
+            more = len(self.sizes) - len(ROUNDS)
+            if more >= 0 and not refusal(self.quality) and (more or self._highest(self.proposals[-1]) < HIGHEST):
                 break
         return not refusal(self.quality)
 
@@ -66,7 +65,8 @@ class Importance:
         """
         if self.nowhere:
             return self.proposals[-1]
-        better = defended(self._fitted(), self.prior)
+        self.wide = self._flattened()
+        better = defended(self._fitted(), self.wide, self.prior)
         return better if self._highest(better) < max(HIGHEST, self._highest(self.proposals[-1])) else self.proposals[-1]
 
     @property
@@ -98,20 +98,46 @@ class Importance:
         last = own[-self.sizes[-1] :]
         return float(np.exp(log_weight.max() - np.logaddexp.reduce(last)) * len(last))
 
-    def weighted(self) -> tuple[Array, Array]:
-        """Draws with weights that none of them dominates."""
+    def weighted(self, power: float = 1.0) -> tuple[Array, Array]:
+        """Draws with weights that none of them dominates, for a power of the posterior."""
         rounds = zip(self.sizes, self.proposals, strict=True)
         log_q = np.logaddexp.reduce(
             [math.log(n / len(self.x)) + self.counted.log_density(p, self.x) for n, p in rounds]
         )
         with np.errstate(invalid="ignore"):
-            weights = beside_largest(self.log_target - log_q)  # none without a target or a proposal
+            weights = beside_largest(power * self.log_target - log_q)  # none without a target or a proposal
         weights = np.minimum(weights, math.sqrt(len(weights)) * weights.mean())
         return self.x, weights / max(weights.sum(), 1e-300)
 
     def _fitted(self) -> Mixture:
-        """The mixture of one to four components that describes the draws best, with a penalty for its size."""
-        x, weights = _without_dust(*self.weighted())
+        """The mixture that makes the best proposal: one with which a chain stands still as little as possible.
+
+        How long it stands at a draw is about its weight under the proposal, beside the mean weight.
+        """
+
+        def evenness(made: Mixture, rows: NDArray[np.int64], weights: Array) -> float:
+            whole = defended(made, self.wide, self.prior)
+            log_weight = self.log_target[rows] - self.counted.log_density(whole, self.x[rows])
+            return -float(np.logaddexp.reduce(np.log(weights) + log_weight))
+
+        return self._best(1.0, evenness)
+
+    def _flattened(self) -> Mixture:
+        """The mixture that describes the posterior to the power `FLATTENED` best."""
+
+        def likeness(made: Mixture, rows: NDArray[np.int64], weights: Array) -> float:
+            return float(weights @ made.log_density(self.x[rows]))
+
+        return self._best(FLATTENED, likeness)
+
+    def _best(self, power: float, score: Callable[[Mixture, NDArray[np.int64], Array], float]) -> Mixture:
+        """Of mixtures with one to four components, fitted to the draws, the one of the best score.
+
+        Draws are weighted for a power of the posterior, and there is a penalty for the size of a mixture.
+        """
+        weights = self.weighted(power)[1]
+        rows = _without_dust(weights)
+        x, weights = self.x[rows], weights[rows] / weights[rows].sum()
         q = x.shape[1]
         effective = 1 / float(weights @ weights)
         centre = weights @ x
@@ -129,9 +155,9 @@ class Importance:
         for start in starts:
             made = mixtures.fit(x, weights, start, floor)
             size = len(made.share) * (1 + q + q * (q + 1) / 2)
-            score = float(weights @ made.log_density(x)) - 0.15 * size * math.log(effective) / effective
-            if best is None or score > best[0]:
-                best = score, made
+            own = score(made, rows, weights) - 0.15 * size * math.log(effective) / effective
+            if best is None or own > best[0]:
+                best = own, made
         assert best is not None
         return best[1]
 
@@ -158,8 +184,7 @@ def prior_law(counted: CountedTarget) -> Mixture:
     return mixtures.single(x.mean(axis=0), covariance + floor, PRIOR_DF)
 
 
-def _without_dust(x: Array, weights: Array) -> tuple[Array, Array]:
-    """The draws that make up nearly all of the weight: the others only take time."""
+def _without_dust(weights: Array) -> NDArray[np.int64]:
+    """Which draws make up nearly all of the weight: the others only take time."""
     order = np.argsort(-weights)
-    kept = order[: 1 + int(np.searchsorted(np.cumsum(weights[order]), 1 - DUST))]
-    return x[kept], weights[kept] / weights[kept].sum()
+    return order[: 1 + int(np.searchsorted(np.cumsum(weights[order]), 1 - DUST))]

@@ -14,24 +14,27 @@ other population's particles, x' = x + g (x_1 - x_2) (ter Braak 2006, Statistics
 and modes that a mixture does not. Sweeps go on until where a particle is no longer tells where it was, in each
 coordinate, each principal axis and in the likelihood.
 
+From the posterior they go on to a power of it, prior and likelihood alike, which reaches farther along every ridge: a
+part of a proposal that describes that has no thin tails.
+
 The populations know nothing of each other's weights, so that what they agree on is an independent confirmation.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from equifinal.errors import SamplingError
-from equifinal.posterior.posterior import Posterior
 from equifinal.samplers.marginal.target import CountedTarget
 from equifinal.samplers.proposals import mixture as mixtures
 from equifinal.samplers.proposals.mixture import Mixture
 from equifinal.samplers.proposals.moves import EVERY_LENGTH, LENGTHS, lengths, proposed, shares_by_gain
+from equifinal.samplers.proposals.quality import FLATTENED
 from equifinal.samplers.protocol import Partly
 
 Array = NDArray[np.float64]
@@ -42,7 +45,6 @@ LEAST_SWEEPS, MOST_SWEEPS = 3, 60  # at each power
 REFIT_EVERY = 10  # sweeps
 FORGOTTEN = 0.3  # correlation with where particles were
 MOST = 1_500_000  # solves for each experiment
-HOT, HOT_DF = 0.1, 4.0  # power, and degrees of freedom
 LEAST_ROUNDS, REST_ROUNDS = 3, 6  # at power one,
 REST_SWEEPS, LOOK_EVERY = 20, 10  # of so many sweeps, and every how many of these particles are draws
 POWERS_SHARE = 0.6  # of the time of both populations, until power one
@@ -57,63 +59,73 @@ LEAST_EACH, SMALLEST = 5, 0.003  # particles for each dimension and component, a
 class Settled(NamedTuple):
     """Draws of the posterior from each population (2, n, q), and how often moves of each length should be made.
 
-    ``hot`` describes the populations on their way there, from power `HOT` on.
+    ``wide`` describes the posterior to the power `FLATTENED`, prior and likelihood alike.
     """
 
     draws: Array
     shares: Array
-    hot: Mixture
+    wide: Mixture
 
 
 class Populations:
     """Two populations on their way; all particles have a finite density."""
 
-    def __init__(self, counted: CountedTarget, posterior: Posterior, report: Callable[[str], None]):
-        self.counted, self.rng, self.report = counted, counted.rng, report
-        q = len(counted.coordinates.moved)
-        self.number = max(LEAST_NUMBER, NUMBER_EACH * q)
-        self.most = counted.solves + MOST * len(posterior.likelihoods)
-        self.power, self.shares = 0.0, EVERY_LENGTH
-        self.x, self.log_prior, self.log_likelihood = self._from_prior(posterior)
+    def __init__(self, counted: CountedTarget, x: Array, log_prior: Array, log_likelihood: Array):
+        self.counted, self.rng = counted, counted.rng
+        self.x, self.log_prior, self.log_likelihood = x, log_prior, log_likelihood
+        self.number = x.shape[1]
+        self.power, self.flattened, self.shares = 0.0, 1.0, EVERY_LENGTH
         self._mixtures: list[Mixture] = []
         self._made, self._gained = np.zeros((2, len(LENGTHS)))
 
-    def settle(self) -> Settled | None:
+    def settle(self, report: Callable[[str], None]) -> Settled | None:
         """Go to power one and stay there for a while; nothing if that takes too many solves."""
-        self.report(f"two populations of {self.number} tempered particles")
-        hot: list[Mixture] = []
+        report(f"two populations of {self.number} tempered particles")
+        most = self.counted.solves + MOST * len(self.counted.target.posterior.likelihoods)
         first = 0.0  # power
         while self.power < 1:
-            if self.counted.solves > self.most:
+            if self.counted.solves > most:
                 return None
             self._advance()
             forgotten = self._sweep_until_forgotten(MOST_SWEEPS)
             first = first or self.power
             # powers grow by about the same factor each time
             done = POWERS_SHARE * (1.0 if first == 1 else 1 - math.log(self.power) / math.log(first))
-            self.report(Partly(f"populations at power {self.power:.2g} of the likelihood, {forgotten}", done))
-            if HOT <= self.power < 1:
-                hot.append(described(self.x[0], self.x[1], self.rng, both=True))
+            report(Partly(f"populations at power {self.power:.2g} of the likelihood, {forgotten}", done))
         draws = []
         for number in range(REST_ROUNDS):
             done = POWERS_SHARE + (1 - POWERS_SHARE) * number / REST_ROUNDS
-            self.report(Partly("populations at the posterior", done))
+            report(Partly("populations at the posterior", done))
             before = self._features()
             for _ in range(REST_SWEEPS // LOOK_EVERY):
                 self._sweeps(LOOK_EVERY)
                 draws.append(self.x.copy())
             if number + 1 >= LEAST_ROUNDS and _correlation(before, self._features()) < FORGOTTEN:
                 break
-        return Settled(np.concatenate(draws, axis=1), self.shares, _together(hot or self._mixtures))
+        shares = self.shares
+        return Settled(np.concatenate(draws, axis=1), shares, self._flattened())
 
-    def _from_prior(self, posterior: Posterior) -> tuple[Array, Array, Array]:
+    def _flattened(self) -> Mixture:
+        """Go on from the posterior to a power of it, and describe that: its tails are longer, and as curved."""
+        for power in (math.sqrt(FLATTENED), FLATTENED):
+            self._resample((power - self.flattened) * (self.log_prior + self.log_likelihood))
+            self.flattened, draws = power, []
+            for _ in range(REST_SWEEPS // LOOK_EVERY):
+                self._sweeps(LOOK_EVERY)
+                draws.append(self.x.copy())
+        one, other = np.concatenate(draws, axis=1)
+        return described(one, other, self.rng, both=True)
+
+    @classmethod
+    def from_prior(cls, counted: CountedTarget) -> Populations:
         """Draws of the prior with a finite density; some of them twice if there are few."""
-        wanted, parts = 2 * self.number, []
+        posterior, rng = counted.target.posterior, counted.rng
+        number = max(LEAST_NUMBER, NUMBER_EACH * len(counted.coordinates.moved))
+        wanted, parts = 2 * number, []
         for _ in range(ROUNDS):
-            u = posterior.to_coordinates(posterior.sample_prior(self.rng, wanted))
-            x = self.counted.coordinates.at(u)
+            x = counted.coordinates.at(posterior.to_coordinates(posterior.sample_prior(rng, wanted)))
             x = x[np.isfinite(x).all(axis=1)]
-            log_prior, log_likelihood = self._estimates(x)
+            log_prior, log_likelihood = _estimates(counted, x)
             fine = np.isfinite(log_prior) & np.isfinite(log_likelihood)
             parts.append((x[fine], log_prior[fine], log_likelihood[fine]))
             if 4 * sum(len(part[1]) for part in parts) >= wanted:
@@ -122,26 +134,21 @@ class Populations:
         if len(x) < 2:
             raise SamplingError(f"no particles: none of {ROUNDS * wanted} prior draws has a finite posterior density")
         # no particle is in both populations
-        rows = np.concatenate([np.resize(half, self.number) for half in np.array_split(np.arange(len(x)), 2)])
-        return tuple(part[rows].reshape(2, self.number, *part.shape[1:]) for part in (x, log_prior, log_likelihood))
-
-    def _estimates(self, x: Array) -> tuple[Array, Array]:
-        """log p(x) and log l(x), minus infinity where there is none."""
-        made = [(part.log_target, part.integrated.log_mean) for part in self.counted.in_pieces(x)]
-        log_target, log_likelihood = (np.concatenate(parts) for parts in zip(*made, strict=True))
-        there = np.isfinite(log_target)
-        with np.errstate(invalid="ignore"):
-            return np.where(there, log_target - log_likelihood, -np.inf), np.where(there, log_likelihood, -np.inf)
+        rows = np.concatenate([np.resize(half, number) for half in np.array_split(np.arange(len(x)), 2)])
+        shaped = (part[rows].reshape(2, number, *part.shape[1:]) for part in (x, log_prior, log_likelihood))
+        return cls(counted, *shaped)
 
     def _advance(self) -> None:
         """Go to the next power of the likelihood, the same for both."""
         later = min(next_power(own, self.power) for own in self.log_likelihood)
-        for j in range(2):
-            log_weight = (later - self.power) * self.log_likelihood[j]
-            kept = systematic(np.exp(log_weight - log_weight.max()), self.number, self.rng.random())
+        self._resample((later - self.power) * self.log_likelihood)
+        self.power = later
+
+    def _resample(self, log_weight: Array) -> None:
+        for j, own in enumerate(log_weight):
+            kept = systematic(np.exp(own - own.max()), self.number, self.rng.random())
             for part in (self.x, self.log_prior, self.log_likelihood):
                 part[j] = part[j, kept]
-        self.power = later
 
     def _sweep_until_forgotten(self, most: int) -> str:
         before, sweeps, correlation = self._features(), 0, 1.0
@@ -177,10 +184,10 @@ class Populations:
     def _refit(self) -> None:
         """Mixtures, each to the population that it does not move."""
         self._mixtures = [described(self.x[1 - j], self.x[j], self.rng) for j in range(2)]
-        coordinates = self.counted.coordinates
+        coordinates, uniforms = self.counted.coordinates, self.rng.random((2, self.number))
         for j, mixture in enumerate(self._mixtures):
             before = coordinates.backward(self.x[j])[1]
-            self.x[j] = coordinates.relabelled(mixture, self.x[j], self.rng.random(self.number))
+            self.x[j] = coordinates.relabelled(mixture, self.x[j], uniforms[j])
             self.log_prior[j] += coordinates.backward(self.x[j])[1] - before
 
     def _move(self, j: int, whitener: Array) -> tuple[Array, Array]:
@@ -194,9 +201,10 @@ class Populations:
         step[rng.random(n) < WHOLE] = 1.0
         pairs = other[rng.integers(len(other), size=(2, n))]
         there = np.where(by_difference[:, None], x + step[:, None] * (pairs[0] - pairs[1]), there)
-        log_prior, log_likelihood = self._estimates(there)
+        log_prior, log_likelihood = _estimates(self.counted, there)
         with np.errstate(invalid="ignore"):
             change = log_prior - self.log_prior[j] + self.power * (log_likelihood - self.log_likelihood[j])
+            change *= self.flattened
             change += self._log_density(mixture, x, by_difference) - self._log_density(mixture, there, by_difference)
             acceptance = np.where(np.isnan(change), 0.0, np.exp(np.minimum(0.0, change)))
         taken = rng.random(n) < acceptance
@@ -210,6 +218,15 @@ class Populations:
         whole = self.counted.log_density(mixture, x)
         with np.errstate(invalid="ignore"):
             return np.where(by_difference, whole - mixture.log_density(x), whole)
+
+
+def _estimates(counted: CountedTarget, x: Array) -> tuple[Array, Array]:
+    """log p(x) and log l(x), minus infinity where there is none."""
+    made = [(part.log_target, part.integrated.log_mean) for part in counted.in_pieces(x)]
+    log_target, log_likelihood = (np.concatenate(parts) for parts in zip(*made, strict=True))
+    there = np.isfinite(log_target)
+    with np.errstate(invalid="ignore"):
+        return np.where(there, log_target - log_likelihood, -np.inf), np.where(there, log_likelihood, -np.inf)
 
 
 def next_power(log_likelihood: Array, power: float) -> float:
@@ -264,12 +281,6 @@ def described(
         elif score < highest - WORSE and first is not start:
             break
     return fit(np.concatenate([x, others]), best) if both else best
-
-
-def _together(parts: Sequence[Mixture]) -> Mixture:
-    """One mixture of several with equal shares, and longer tails."""
-    whole = Mixture(*(np.concatenate(pieces) for pieces in zip(*parts, strict=True)))
-    return whole._replace(share=whole.share / whole.share.sum(), df=np.full(len(whole.df), HOT_DF))
 
 
 def _far_apart(z: Array, number: int, rng: np.random.Generator) -> list[int]:

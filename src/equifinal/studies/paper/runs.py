@@ -21,10 +21,12 @@ from equifinal.fibre import Fibre
 from equifinal.formats.load import load
 from equifinal.posterior.posterior import Posterior
 from equifinal.posterior.study import Study
-from equifinal.results.diagnostics import import_arviz, summary_row
+from equifinal.results.arviz_lines import rhat
+from equifinal.results.diagnostics import summary_row
 from equifinal.samplers import registry
 from equifinal.samplers.protocol import Task
-from equifinal.samplers.running.run import run, spawn_generators
+from equifinal.samplers.running.beginning import spawn_generators
+from equifinal.samplers.running.run import run
 from equifinal.samplers.running.segment import Chunk, Tally, Work, advance
 from equifinal.samplers.running.sent_once import SentOnce
 from equifinal.samplers.searching.climbing import prior_start
@@ -171,4 +173,4 @@ def _split_rhat(draws: Array) -> float:
         return float("nan")
     halves = np.concatenate([draws[:, :half], draws[:, half : 2 * half]])
     with np.errstate(all="ignore"):
-        return float(import_arviz().rhat(halves, method="identity"))
+        return rhat(halves, "identity")
