@@ -177,7 +177,9 @@ def draw_residuals(problem: Problem, checks: Sequence[Check], *, names: Sequence
         reach = max(2.6, 1.1 * float(np.nan_to_num(check.largest)))
         axes.set_ylim(-reach, reach)
 
-    return _panels(chosen, draw, lambda c: f"{problem.title(c.output, unit=False)}, residual (sd)", problem)
+    return _panels(
+        chosen, draw, lambda c: f"{shortened(problem.title(c.output, unit=False), 13)}, residual (sd)", problem
+    )
 
 
 def _output(axes: Any, problem: Problem, band: Band, check: Check | None, colour: str) -> None:
