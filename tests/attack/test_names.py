@@ -11,7 +11,7 @@ from equifinal.problem.data import Experiment, Observations
 from equifinal.problem.noise import Noise
 from equifinal.problem.prior import Prior
 from equifinal.problem.problem import Problem
-from equifinal.results.store import _observed
+from equifinal.results.groups import _observed
 
 MODEL = Model.parse("x' = -k*x\nx(0) = 1", ["x"])
 

@@ -126,7 +126,10 @@ def test_model_errors_give_the_line_of_the_file() -> None:
     with pytest.raises(ModelError) as caught:
         loads(MODEL.replace("-k*x", "-ex(k)*x"), file="p.toml")
     assert str(caught.value).startswith("p.toml, line 4, column 7: 'ex'")
-    with pytest.raises(ModelError, match=r"unknown name 'kk'; did you mean 'k'"):
+    with pytest.raises(
+        ModelError,
+        match=r"kk has no prior: add it to \[parameters\] or .*, or did you mean 'k'\?",
+    ):
         loads(MODEL.replace("-k*x", "-kk*x") + REST)
 
 

@@ -100,10 +100,18 @@ def test_vary_gives_another_experiment() -> None:
         si().vary(initial={"X": "3"})
 
 
+GAMA = "gama has no prior: add it to [parameters] or give it a value in [constants], or did you mean 'gamma'?"
+
+
 @pytest.mark.parametrize(
     ("equations", "declared", "place", "words"),
     [
-        ("x' = gama*x", {"parameters": ["gamma"]}, (1, 6), "unknown name 'gama'; did you mean 'gamma'?"),
+        (
+            "x' = gama*x",
+            {"parameters": ["gamma"]},
+            (1, 6),
+            GAMA,
+        ),
         ("x' = 1\nx' = 2", {}, (2, 1), "two equations"),
         ("x' = 1\ny = 2\ny = 3", {}, (3, 1), "defined twice"),
         ("x' = 1\nx(0) = 1\nx(0) = 2", {}, (3, 1), "two initial values"),

@@ -9,7 +9,7 @@ from equifinal.errors import DataError, SolverError
 from equifinal.formats.toml import loads
 from equifinal.prediction.dependence import determined_trajectories
 from equifinal.prediction.predict import LEVELS, check, posterior_rows, predict, prior_rows
-from equifinal.words.predictions import prediction_table
+from equifinal.words.predictions import predict as prediction_table
 from tests.support.problems import DECAY
 from tests.support.runs import AWKWARD, meaning, problem_named, rows, run
 

@@ -12,6 +12,7 @@ import pytest
 from equifinal.errors import DataError, SamplingError
 from equifinal.formats.toml import loads
 from equifinal.results import store as result
+from equifinal.results.arviz_lines import from_groups
 from equifinal.results.diagnostics import ConcernKind, summarise, summary_row
 from equifinal.samplers.settings import run_settings
 from equifinal.studies.sample import sample
@@ -146,7 +147,8 @@ def test_draws_that_never_move_have_no_diagnostics() -> None:
 
 
 def with_draws(draws: np.ndarray, **attributes) -> arviz.InferenceData:
-    return arviz.from_dict(posterior={"x": draws}, attrs={"solves": 1000, "failed_solves": 0} | attributes)
+    attributes = {"solves": 1000, "failed_solves": 0} | attributes
+    return from_groups({"posterior": {"x": draws}}, dims={}, coords={}, attrs=attributes)
 
 
 def test_good_draws_need_no_advice() -> None:

@@ -37,7 +37,8 @@ def test_lines_tell_stage_effective_draws_and_time_to_go(
         "warm-up 5%: accepted 50%, 0 of 100 solves failed",
         "sampling 20%: accepted 50%, 0 of 400 solves failed",
         "sampling 40%: accepted 50%, 0 of 800 solves failed, about 18 s to go",
-        "sampling 30%: accepted 50%, some 123 of 400 effective draws, 0 of 1,200 solves failed, about 60 s to go",
+        "sampling 30%: some 123 of 400 effective draws (7.26/s), accepted 50%, 0 of 1,200 solves failed, "
+        "about 60 s to go",
     ]
 
 

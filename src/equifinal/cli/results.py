@@ -68,7 +68,7 @@ def predict(
     from equifinal.cli.arguments import read_names, read_times
     from equifinal.files import replace_file
     from equifinal.results.store import load, problem_of
-    from equifinal.words.predictions import prediction_table
+    from equifinal.words.predictions import predict as predicted
 
     path = results_file(run)
     if plot is not None:
@@ -77,9 +77,7 @@ def predict(
         style.check_path(plot)
     data = load(path)
     names = {"all": None, "none": []}.get(states.strip(), read_names(states))
-    table = prediction_table(
-        data, times=read_times(times), until=until, states=names, draws=draws, prior=prior, seed=seed
-    )
+    table = predicted(data, times=read_times(times), until=until, states=names, draws=draws, prior=prior, seed=seed)
     if out is not None:
         replace_file(out, partial(Path.write_text, data=table.to_csv(), encoding="utf-8"), "the table")
         print(f"wrote {out}", file=sys.stderr)

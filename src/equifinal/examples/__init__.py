@@ -34,7 +34,7 @@ def example_path(name: str) -> Path:
 def find_problem(file_or_example: str) -> Path:
     """A problem file by its path, or a bundled example by its name."""
     path = Path(file_or_example)
-    if path.exists() or path.suffix:
+    if (path.exists() and not (path.is_dir() and file_or_example in EXAMPLES)) or path.suffix or len(path.parts) > 1:
         return path
     if file_or_example in EXAMPLES:
         return example_path(file_or_example)

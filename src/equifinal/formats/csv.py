@@ -8,8 +8,10 @@ from __future__ import annotations
 import csv
 import math
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
+from warnings import warn
 
 from equifinal.errors import DataError, did_you_mean
 from equifinal.files import quoted, read_text
@@ -24,6 +26,7 @@ class Table(NamedTuple):
     times: Sequence[float]
     values: Mapping[str, Sequence[float | str]]
     numbers: Mapping[str, Sequence[float]]
+    places: Sequence[str] = ()  # file and line of each row, where there is a file
 
 
 def read_csv(
@@ -41,15 +44,19 @@ def read_csv(
         Columns that are known not to be data; any other unknown column is an error, since it may be a misspelt output.
     """
     header, rows = read_rows(path, f"time,{_example(columns)}")
+    shown = ", ".join(map(quoted, header[:10]))
+    for key, name in columns.items():
+        if name not in header and (key == "time" or name != key):  # an output without a column was not observed
+            what = "the times" if key == "time" else key
+            hint = did_you_mean(name, header)
+            raise DataError(f"{path.name} has no column '{name}' for {what}{hint} (its columns: {shown})")
     for name in header:
         if name not in columns.values() and name not in ignore and name not in numbers:
-            hint = did_you_mean(name, columns.values())
+            free = [key for key, own in columns.items() if own not in header]
+            hint = did_you_mean(name, free)
             raise DataError(
                 f"{path.name}: column {quoted(name)} is not an output{hint}; to skip it, add it to ignore = [...]"
             )
-    if columns["time"] not in header:
-        shown = ", ".join(map(quoted, header[:10]))
-        raise DataError(f"{path.name} has no column '{columns['time']}' for the times (its columns: {shown})")
     table: dict[str, list[float | str]] = {key: [] for key, name in columns.items() if name in header}
     further: dict[str, list[float]] = {name: [] for name in numbers if name in header}
     for n, cells in rows:
@@ -59,7 +66,9 @@ def read_csv(
         for name, column in further.items():
             column.append(_number(cells[name], f"{path.name}, line {n}, column '{name}'"))
     times = [float(t) for t in table.pop("time")]
-    return Table(times, table, further)
+    if any(later < earlier for earlier, later in pairwise(times)):
+        warn(f"{path.name}: the times are not in order; rows are taken in the order of their times", stacklevel=2)
+    return Table(times, table, further, [f"{path.name}, line {n}" for n, _ in rows])
 
 
 def read_rows(path: Path, example: str) -> tuple[list[str], list[tuple[int, dict[str, str]]]]:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from math import isfinite
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from equifinal.errors import DataError, did_you_mean
 from equifinal.formats.csv import MISSING, Table, read_csv
@@ -86,7 +89,18 @@ def observations_of(
                 f"output '{output}' has data but no noise; add to [noise]: {output} = {{ family = \"normal\", sd = 1 }}"
             )
         noise = noises[output].noise(columns, output)
+        _refuse_impossible(columns, output, noise)
         yield Observations(output, columns.times, columns.values[output], noise, increment=output in increments)
+
+
+def _refuse_impossible(columns: Table, output: str, noise: Noise) -> None:
+    """Name the line of a value that the noise family gives no probability to."""
+    word, allows = noise.record.support
+    for place, value in zip(columns.places, columns.values[output], strict=False):
+        if isinstance(value, float) and isfinite(value) and not allows(np.array([value]))[0]:
+            raise DataError(
+                f"{place}: output '{output}' has {noise.family} noise, so its data must be {word}; found {value:g}"
+            )
 
 
 def _data_file(table: Mapping[str, Any], model: Model, numbers: list[str], folder: Path) -> Table:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 from equifinal.errors import DataError
+from equifinal.examples import find_problem
 from equifinal.formats import json, petab, sbml, toml
 from equifinal.problem.problem import Problem
 
@@ -41,14 +42,27 @@ FORMATS: tuple[Format, ...] = (toml, json, petab, sbml)
 
 
 def load(path: str | Path, *, data: bool = True) -> Problem:
-    """Read a problem from a file of any known format; with ``data=False``, its data need not be there yet.
+    """Read a problem from a file of any known format, or a bundled example by its name.
+
+    Parameters
+    ----------
+    path
+        A problem file (TOML, JSON, PEtab, SBML), or the name of an example such as ``"si"``.
+    data
+        With False, its data need not be there yet.
+
+    Examples
+    --------
+    >>> import equifinal
+    >>> equifinal.load("si")
+    <Problem si: 4 parameters, 10 observations>
 
     Raises
     ------
     DataError, ModelError
         Saying where, what, and what would be right.
     """
-    path = Path(path)
+    path = find_problem(path) if isinstance(path, str) else Path(path)
     for known in FORMATS:
         if known.recognises(path):
             return known.load(path, data=data)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from equifinal.errors import DataError, ModelError
-from equifinal.files import read_text
+from equifinal.files import quoted, read_text
 from equifinal.formats.data import NoiseTable, names_of, noise_tables, observations_of
 from equifinal.formats.happening import START_KEYS, happened
 from equifinal.formats.labels import KEYS as LABEL_KEYS
@@ -75,7 +75,7 @@ def loads(
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         hint = "" if text.isascii() else '; in TOML, a key with other than plain letters stands in quotes: "μ" = ...'
-        raise DataError(f"{file}: not valid TOML: {error}{hint}") from None
+        raise DataError(_repeated_key(text, str(error), file) or f"{file}: not valid TOML: {error}{hint}") from None
     except RecursionError:
         raise DataError(f"{file}: not valid TOML: nested too deeply") from None
     try:
@@ -87,6 +87,16 @@ def loads(
         raise error.moved(file=file, lines=offset) from None
     except DataError as error:
         raise DataError(f"{file}: {error}") from None
+
+
+def _repeated_key(text: str, message: str, file: str) -> str:
+    """Name a key that stands twice in a table, which the parser's message does not; empty if that is not the error."""
+    place = re.search(r"overwrite a value \(at line (\d+)", message)
+    lines = text.splitlines()
+    if place is None or not 0 < int(place[1]) <= len(lines):
+        return ""
+    key = re.match(r"\s*([^=\s][^=]*?)\s*=", lines[int(place[1]) - 1])
+    return "" if key is None else f"{file}, line {place[1]}: {quoted(key[1])} is given twice in this table"
 
 
 def _equations_offset(text: str) -> int | None:

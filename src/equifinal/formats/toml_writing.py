@@ -10,6 +10,7 @@ import math
 import random
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -23,9 +24,10 @@ from equifinal.language.functions import call_on_arrays
 from equifinal.language.lowering import without_conditions
 from equifinal.language.model import Event, Model
 from equifinal.problem.data import Experiment
+from equifinal.problem.labels import Label
 from equifinal.problem.noise import Noise
 from equifinal.problem.prior import Prior
-from equifinal.problem.problem import Problem, SolverSettings
+from equifinal.problem.problem import Problem, SolverSettings, own_name
 
 
 class NotWritable(DataError):
@@ -68,10 +70,11 @@ class _Writer:
             parts.append(_table("constants", {n: _value(v) for n, v in self.common.constants.items()}))
         quantities = {**self.models[0].quantities, **self.models[0].trajectories}
         if quantities:
-            parts.append(_table("quantities", {n: _quoted(_text(v)) for n, v in quantities.items()}))
+            own = own_name("", problem.experiments[0].name)  # reading the file tells them apart again
+            parts.append(_table("quantities", {n.removesuffix(own): _quoted(_text(v)) for n, v in quantities.items()}))
         if problem.priors:
             parts.append(_table("parameters", {n: self._parameter(n, p) for n, p in problem.priors.items()}))
-        labels = {n: _label(vars(label)) for n, label in problem.labels.items() if n not in problem.priors}
+        labels = {n: _label(vars(label)) for n, label in _labels(problem).items() if n not in problem.priors}
         if labels:
             parts.append(_table("labels", {("time" if n == "t" else n): text for n, text in labels.items()}))
         parts += self._experiments()
@@ -213,6 +216,19 @@ def _inline(table: Mapping[str, str]) -> str:
 
 def _table(title: str, table: Mapping[str, str]) -> str:
     return "\n".join([f"[{title}]", *(f"{_key(key)} = {value}" for key, value in table.items())])
+
+
+def _labels(problem: Problem) -> dict[str, Label]:
+    """Labels by the names that a file has; quantities of one experiment go by the name that all of them share."""
+    found: dict[str, Label] = {}
+    for name, label in problem.labels.items():
+        own = next((e.name for e in problem.experiments if e.name and name.endswith(own_name("", e.name))), None)
+        if own is None:
+            found[name] = label
+        else:
+            shared, text = name.removesuffix(own_name("", own)), label.label.removesuffix(f" [{own}]")
+            found.setdefault(shared, replace(label, label="" if text == shared else text))
+    return found
 
 
 def _label(label: Mapping[str, str]) -> str:

@@ -34,6 +34,14 @@ def judge_trajectories(
     For each model, by name: ``"globally"``, ``"locally"`` or ``"not"`` determined; where that could not be found out in
     the time or with the work allowed, ``"unknown"``. When the combinations are not complete, ``"locally"`` means at
     least locally.
+
+    Examples
+    --------
+    >>> import equifinal
+    >>> problem = equifinal.load("si")
+    >>> models = [experiment.model for experiment in problem.experiments]
+    >>> equifinal.judge_trajectories(models, equifinal.analyse(models))[0]["S"]
+    'not'
     """
     experiments = (models,) if isinstance(models, Model) else tuple(models)
     budget = Budget(inf, time_limit)

@@ -17,6 +17,7 @@ from equifinal.identifiability.advice import Advice
 from equifinal.identifiability.freedoms import Freedom
 from equifinal.language.expression import Expression, is_rational, names, to_text
 from equifinal.language.parser import parse_expression
+from equifinal.showing import Shown
 
 GLOBALLY, LOCALLY, NOT, UNKNOWN = "globally", "locally", "not", "unknown"
 OUT_OF_TIME, TOO_LARGE = "out of time", "too large"
@@ -77,8 +78,8 @@ class Design:
         return Design(**{**data, "unseen": tuple(data["unseen"]), "combinations": tuple(data["combinations"])})
 
 
-@dataclass(frozen=True)
-class Identifiability:
+@dataclass(frozen=True, repr=False)
+class Identifiability(Shown):
     """The answer of `analyse`; `words.identifiability` puts it in sentences.
 
     Attributes
@@ -148,6 +149,12 @@ class Identifiability:
     rational: tuple[Expression, ...] = ()
     assumptions: tuple[str, ...] = ()
     design: Design | None = None
+
+    def __repr__(self) -> str:
+        words = {GLOBALLY: "identifiable", LOCALLY: "up to alternatives", NOT: "not identifiable", UNKNOWN: "not known"}
+        told = {word: [n for n, verdict in self.parameters.items() if verdict == key] for key, word in words.items()}
+        shown = "; ".join(f"{word}: {', '.join(names)}" for word, names in told.items() if names)
+        return f"<Identifiability: {shown}>"
 
     def expresses(self, function: str | Expression, *, time_limit: float = inf) -> Expressed:
         """Is a function of theta identifiable, and if that is easy, how is it written in the combinations?

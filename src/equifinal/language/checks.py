@@ -91,7 +91,8 @@ def in_order(definitions: Mapping[str, Expression]) -> list[str]:
             if name in done:
                 continue
             if name in path:
-                circle = " -> ".join([*path[path.index(name) :], name])
+                within = path[path.index(name) :]
+                circle = " -> ".join([*within[:8], *(["..."] if len(within) > 8 else []), name])
                 raise ModelError(f"the definitions are circular: {circle}", word=name)
             path.append(name)
             stack.append((name, True))
@@ -221,7 +222,7 @@ def _undefined_calls(expression: Expression) -> Iterator[Call]:
         stack.extend(children(node))
         if isinstance(node, Call) and not names(node) and node.function not in CONDITIONS:
             try:
-                value = evaluate(node, {}, float, call_on_arrays)
+                value = evaluate(node, {}, float, lambda function, given: float(call_on_arrays(function, given)))
             except (ArithmeticError, ValueError):
                 continue  # a division by zero, or a condition inside
             if not math.isfinite(value):

@@ -18,13 +18,22 @@ from typing import Any
 # --- nodes ---
 
 
-@dataclass(frozen=True, slots=True)
-class Number:
+class _Node:
+    """What all nodes have in common: they are shown as their text."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return to_text(self)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Number(_Node):
     value: Fraction
 
 
-@dataclass(frozen=True, slots=True)
-class Name:
+@dataclass(frozen=True, slots=True, repr=False)
+class Name(_Node):
     """A name; ``line`` and ``column`` say where it stood and take no part in equality."""
 
     name: str
@@ -32,24 +41,24 @@ class Name:
     column: int = field(default=1, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
-class Sum:
+@dataclass(frozen=True, slots=True, repr=False)
+class Sum(_Node):
     terms: tuple[Expression, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Product:
+@dataclass(frozen=True, slots=True, repr=False)
+class Product(_Node):
     factors: tuple[Expression, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Power:
+@dataclass(frozen=True, slots=True, repr=False)
+class Power(_Node):
     base: Expression
     exponent: int
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+@dataclass(frozen=True, slots=True, repr=False)
+class Call(_Node):
     """A function of `equifinal.language.functions` at its arguments."""
 
     function: str

@@ -176,8 +176,10 @@ class _Reader:
         for statement in self.statements:
             for node in name_nodes(statement.expression):
                 if node.name in model.parameters and node.name not in self.allowed and node.name not in implied:
+                    hint = did_you_mean(node.name, known).removeprefix("; ").removesuffix("?")
+                    other = f", or {hint}?" if hint else ""
                     raise ModelError(
-                        f"unknown name '{node.name}'{did_you_mean(node.name, known)}",
+                        f"{node.name} has no prior: add it to [parameters] or give it a value in [constants]{other}",
                         line=node.line,
                         column=node.column,
                         word=node.name,

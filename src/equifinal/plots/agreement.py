@@ -11,7 +11,7 @@ from equifinal.errors import DataError, did_you_mean
 from equifinal.plots import scales
 from equifinal.plots.marginals import OPEN, density, density_grid
 from equifinal.plots.scales import quantity_is_logarithmic
-from equifinal.plots.style import COLUMN, colours, shortened, styled
+from equifinal.plots.style import COLUMN, colours, new_figure, shortened, styled
 from equifinal.results.store import problem_of
 
 if TYPE_CHECKING:
@@ -29,8 +29,13 @@ def plot_agreement(runs: Mapping[str, InferenceData], *, names: Sequence[str] | 
         Results by name, such as ``{"collapsed": ..., "random-walk": ...}``.
     names
         Which parameters and quantities; by default the first twelve.
+
+    Examples
+    --------
+    >>> import equifinal
+    >>> data = equifinal.sample(equifinal.load("si"), draws=100, progress=False)
+    >>> figure = equifinal.plot_agreement({"first": data, "again": data}, names=["gamma"])
     """
-    from matplotlib.figure import Figure
 
     if not runs:
         raise DataError("there are no runs to compare")
@@ -45,7 +50,7 @@ def plot_agreement(runs: Mapping[str, InferenceData], *, names: Sequence[str] | 
     columns = min(2, len(shown))
     rows = -(-len(shown) // columns)
     with styled():
-        figure = Figure(figsize=(COLUMN * columns, 1.6 * rows), layout="constrained")
+        figure = new_figure(figsize=(COLUMN * columns, 1.6 * rows), layout="constrained")
         for k, name in enumerate(shown):
             axes = figure.add_subplot(rows, columns, k + 1)
             every = np.concatenate([np.asarray(d.posterior[name].values, float).reshape(-1) for d in runs.values()])

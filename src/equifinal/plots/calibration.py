@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from equifinal.plots.style import COLOURS, FAINT, INK, MUTED, shortened, styled
+from equifinal.plots.style import COLOURS, FAINT, INK, MUTED, new_figure, shortened, styled
 from equifinal.studies.calibrate.findings import Calibration
 from equifinal.studies.calibrate.rank_test import histogram_band, rank_band
 from equifinal.words.calibration import p_text
@@ -26,8 +26,13 @@ def plot_calibration(calibration: Calibration, title: str = "") -> Any:
     Returns
     -------
     A matplotlib figure.
+
+    Examples
+    --------
+    >>> import equifinal
+    >>> found = equifinal.calibrate(equifinal.load("si"), replicates=20)  # doctest: +SKIP
+    >>> figure = equifinal.plot_calibration(found)  # doctest: +SKIP
     """
-    from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
     names = list(calibration.names)
@@ -38,7 +43,7 @@ def plot_calibration(calibration: Calibration, title: str = "") -> Any:
     heading = title or f"{calibration.problem}, {calibration.sampler}: {len(calibration.ranks)} replicates"
     with styled():
         tight = ConstrainedLayoutEngine(h_pad=0.02, w_pad=0.03, hspace=0.02)
-        figure = Figure(figsize=(1.75 * columns + 0.4, 2.0 * rows + 0.6), layout=tight)
+        figure = new_figure(figsize=(1.75 * columns + 0.4, 2.0 * rows + 0.6), layout=tight)
         heights = [part for row in range(rows) for part in ((1.25, 1.0, 0.08) if row < rows - 1 else (1.25, 1.0))]
         grid = figure.add_gridspec(len(heights), columns, height_ratios=heights)
         for k, name in enumerate(names):

@@ -11,7 +11,7 @@ from equifinal.errors import DataError, did_you_mean
 from equifinal.plots import scales
 from equifinal.plots.scales import quantity_is_logarithmic
 from equifinal.plots.style import MUTED, colours, panels, shortened, styled
-from equifinal.results.diagnostics import import_arviz
+from equifinal.results.arviz_lines import autocorrelation
 from equifinal.results.store import problem_of
 
 if TYPE_CHECKING:
@@ -23,7 +23,14 @@ BINS, LAGS, MOST = 20, 60, 12
 
 
 def plot_traces(data: InferenceData, *, names: Sequence[str] | None = None) -> Any:
-    """Draws of each chain in turn: they should look alike, and like noise."""
+    """Draws of each chain in turn: they should look alike, and like noise.
+
+    Examples
+    --------
+    >>> import equifinal
+    >>> data = equifinal.sample(equifinal.load("si"), draws=100, progress=False)
+    >>> figure = equifinal.plot_traces(data, names=["gamma"])
+    """
 
     def draw(axes: Any, draws: np.ndarray) -> None:
         step = max(1, draws.shape[1] // SHOWN)
@@ -36,7 +43,14 @@ def plot_traces(data: InferenceData, *, names: Sequence[str] | None = None) -> A
 
 
 def plot_ranks(data: InferenceData, *, names: Sequence[str] | None = None) -> Any:
-    """How the ranks among all draws fall in each chain: even, if the chains agree (Vehtari et al. 2021)."""
+    """How the ranks among all draws fall in each chain: even, if the chains agree (Vehtari et al. 2021).
+
+    Examples
+    --------
+    >>> import equifinal
+    >>> data = equifinal.sample(equifinal.load("si"), draws=100, progress=False)
+    >>> figure = equifinal.plot_ranks(data, names=["gamma"])
+    """
 
     def draw(axes: Any, draws: np.ndarray) -> None:
         ranks = np.argsort(np.argsort(draws.reshape(-1), kind="stable"), kind="stable").reshape(draws.shape)
@@ -52,15 +66,21 @@ def plot_ranks(data: InferenceData, *, names: Sequence[str] | None = None) -> An
 
 
 def plot_autocorrelation(data: InferenceData, *, names: Sequence[str] | None = None, lags: int = LAGS) -> Any:
-    """How long a chain remembers: correlation between draws so many draws apart."""
+    """How long a chain remembers: correlation between draws so many draws apart.
+
+    Examples
+    --------
+    >>> import equifinal
+    >>> data = equifinal.sample(equifinal.load("si"), draws=100, progress=False)
+    >>> figure = equifinal.plot_autocorrelation(data, names=["gamma"], lags=30)
+    """
     if isinstance(lags, bool) or not isinstance(lags, int) or lags < 1:
         raise DataError(f"the number of lags must be a positive whole number, not {lags!r}")
-    arviz = import_arviz()
 
     def draw(axes: Any, draws: np.ndarray) -> None:
         most = min(lags, draws.shape[1] - 1)
         for row, colour in zip(draws, colours(len(draws)), strict=True):
-            values = np.asarray(arviz.autocorr(row))[: most + 1] if np.ptp(row) > 0 else np.ones(most + 1)
+            values = autocorrelation(row)[: most + 1] if np.ptp(row) > 0 else np.ones(most + 1)
             axes.plot(np.arange(most + 1), values, color=colour, lw=0.9)
         axes.axhline(0.0, color=MUTED, lw=0.8, ls=":")
         axes.set(xlabel="lag", xlim=(0, max(most, 1)), ylim=(min(-0.1, axes.get_ylim()[0]), 1.02))

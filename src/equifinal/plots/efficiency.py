@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from equifinal.errors import DataError
 from equifinal.plots.scales import number_text
-from equifinal.plots.style import COLUMN, MUTED, colours, shortened, styled
+from equifinal.plots.style import COLUMN, MUTED, colours, new_figure, shortened, styled
 from equifinal.results.efficiency import efficiency
 
 if TYPE_CHECKING:
@@ -22,14 +22,19 @@ def plot_efficiency(runs: Mapping[str, InferenceData]) -> Any:
     ----------
     runs
         Results by name, such as ``{"collapsed": ..., "random-walk": ...}``.
+
+    Examples
+    --------
+    >>> import equifinal
+    >>> data = equifinal.sample(equifinal.load("si"), draws=100, progress=False)
+    >>> figure = equifinal.plot_efficiency({"first": data, "again": data})
     """
-    from matplotlib.figure import Figure
 
     if not runs:
         raise DataError("there are no runs to compare")
     measured = {name: efficiency(data) for name, data in runs.items()}
     with styled():
-        figure = Figure(figsize=(2 * COLUMN, 0.75 + 0.36 * len(measured)), layout="constrained")
+        figure = new_figure(figsize=(2 * COLUMN, 0.75 + 0.36 * len(measured)), layout="constrained")
         for k, (title, key) in enumerate((("per ODE solve", "per_solve"), ("per second", "per_second"))):
             axes = figure.add_subplot(1, 2, k + 1)
             _bars(axes, {name: (getattr(e, key), e.trusted) for name, e in measured.items()})

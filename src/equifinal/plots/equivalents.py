@@ -8,7 +8,7 @@ import numpy as np
 
 from equifinal.language.expression import TIME
 from equifinal.plots import scales
-from equifinal.plots.style import FAINT, INK, MARKERS, MUTED, colours, shortened, styled
+from equifinal.plots.style import FAINT, INK, MARKERS, MUTED, colours, new_figure, shortened, styled
 from equifinal.prediction.equivalents import Equivalents
 
 
@@ -18,8 +18,13 @@ def plot_equivalents(equivalents: Equivalents) -> Any:
     Returns
     -------
     A matplotlib figure.
+
+    Examples
+    --------
+    >>> import equifinal
+    >>> found = equifinal.equivalents(equifinal.load("si"), n=3)
+    >>> figure = equifinal.plot_equivalents(found)
     """
-    from matplotlib.figure import Figure
 
     shown = [k for k, moves in enumerate(equivalents.moving) if moves] or list(range(len(equivalents.fibre.names)))
     panels = list(equivalents.differences)
@@ -29,12 +34,12 @@ def plot_equivalents(equivalents: Equivalents) -> Any:
     height = 0.9 + 0.3 * len(shown)
     with styled():
         if below:
-            figure = Figure(figsize=(8.2, min(1.9 * rows + height, 30)), layout="constrained")
+            figure = new_figure(figsize=(8.2, min(1.9 * rows + height, 30)), layout="constrained")
             grid = figure.add_gridspec(rows + 1, columns, height_ratios=[1.9] * rows + [height])
             places = [grid[k // columns, k % columns] for k in range(len(panels))]
             rest = grid[rows, :]
         else:
-            figure = Figure(figsize=(8.2, max(2.8, min(height, 30))), layout="constrained")
+            figure = new_figure(figsize=(8.2, max(2.8, min(height, 30))), layout="constrained")
             grid = figure.add_gridspec(1, 2, width_ratios=[1, 1.05])
             places, rest = [grid[0, 0]], grid[0, 1]
         for place, (experiment, output) in zip(places, panels, strict=True):

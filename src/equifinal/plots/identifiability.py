@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from equifinal.errors import EquifinalError
 from equifinal.identifiability.verdicts import GLOBALLY, LOCALLY, NOT, UNKNOWN, Identifiability
 from equifinal.language.expression import Expression, Name, names, to_text
-from equifinal.plots.style import COLOURS, FAINT, INK, MUTED, shortened, styled
+from equifinal.plots.style import COLOURS, FAINT, INK, MUTED, new_figure, shortened, styled
 from equifinal.results.store import identifiability_of, problem_of
 
 if TYPE_CHECKING:
@@ -24,13 +24,18 @@ def plot_identifiability(data: InferenceData) -> Any:
 
     A circle is identifiable, a diamond up to alternatives, a cross not at all. A line joins a parameter with the
     combinations that contain it, a dotted one an identifiable quantity with those that give it.
+
+    Examples
+    --------
+    >>> import equifinal
+    >>> data = equifinal.sample(equifinal.load("si"), draws=100, progress=False)
+    >>> figure = equifinal.plot_identifiability(data)
     """
     return draw_identifiability(identifiability_of(data), problem_of(data).quantities)
 
 
 def draw_identifiability(analysis: Identifiability, expressions: Mapping[str, Expression]) -> Any:
     """The same from an analysis, and the quantities of interest as functions of the parameters."""
-    from matplotlib.figure import Figure
 
     left = [*analysis.parameters.items()]
     quantities = [*analysis.quantities.items()]
@@ -45,7 +50,7 @@ def draw_identifiability(analysis: Identifiability, expressions: Mapping[str, Ex
     start = 0.5 * (total - len(order))
     places = {to_text(c): start + k for k, c in enumerate(order)}
     with styled():
-        figure = Figure(figsize=(4.8, 0.45 + LINE * max(total, 2.0)), layout="constrained")
+        figure = new_figure(figsize=(4.8, 0.45 + LINE * max(total, 2.0)), layout="constrained")
         axes = figure.add_subplot()
         for combination in order:
             for name in names(combination):

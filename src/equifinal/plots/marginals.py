@@ -11,7 +11,7 @@ from equifinal.errors import DataError, did_you_mean
 from equifinal.language.expression import Name
 from equifinal.plots import scales
 from equifinal.plots.scales import quantity_is_logarithmic
-from equifinal.plots.style import COLUMN, POSTERIOR, PRIOR, shortened, styled
+from equifinal.plots.style import COLUMN, POSTERIOR, PRIOR, new_figure, shortened, styled
 from equifinal.problem.problem import Problem
 from equifinal.results.meaning import Finding, Meaning, interpret
 
@@ -34,8 +34,13 @@ def plot_marginals(
         Which; all by default. A combination is named by its text, such as ``beta*N - gamma``.
     meaning
         From `interpret`, if it was made already.
+
+    Examples
+    --------
+    >>> import equifinal
+    >>> data = equifinal.sample(equifinal.load("si"), draws=100, progress=False)
+    >>> figure = equifinal.plot_marginals(data, names=["gamma", "beta*N - gamma"])
     """
-    from matplotlib.figure import Figure
 
     meaning = interpret(data) if meaning is None else meaning
     known = [f.name for f in meaning.findings]
@@ -46,7 +51,7 @@ def plot_marginals(
     columns = min(columns, len(shown))
     rows = -(-len(shown) // columns)
     with styled():
-        figure = Figure(figsize=(COLUMN * columns, PANEL * rows), layout="constrained")
+        figure = new_figure(figsize=(COLUMN * columns, PANEL * rows), layout="constrained")
         for k, finding in enumerate(shown):
             axes = figure.add_subplot(rows, columns, k + 1)
             _marginal(axes, finding, meaning.problem)
@@ -56,10 +61,9 @@ def plot_marginals(
 
 def plot_marginal(finding: Finding, problem: Problem) -> Any:
     """One of them, small: a strip to stand beside a sentence."""
-    from matplotlib.figure import Figure
 
     with styled():
-        figure = Figure(figsize=(2.7, 0.95))
+        figure = new_figure(figsize=(2.7, 0.95))
         axes = figure.add_axes((0.05, 0.28, 0.90, 0.70))
         _marginal(axes, finding, problem)
         axes.tick_params(labelsize=7.5, length=2)

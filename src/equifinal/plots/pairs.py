@@ -13,7 +13,7 @@ from equifinal.identifiability.verdicts import NOT
 from equifinal.plots import scales
 from equifinal.plots.marginals import density, density_grid
 from equifinal.plots.scales import quantity_is_logarithmic
-from equifinal.plots.style import COLOURS, FIBRE, MUTED, POSTERIOR, shortened, styled
+from equifinal.plots.style import COLOURS, FIBRE, MUTED, POSTERIOR, new_figure, shortened, styled
 from equifinal.prediction.predict import posterior_rows
 from equifinal.results.meaning import NOISE, PARAMETER, Meaning, interpret
 
@@ -38,8 +38,13 @@ def plot_pairs(data: InferenceData, *, names: Sequence[str] | None = None, meani
         Which parameters; by default those that move along the fibre, at most five.
     meaning
         From `interpret`, if it was made already.
+
+    Examples
+    --------
+    >>> import equifinal
+    >>> data = equifinal.sample(equifinal.load("si"), draws=100, progress=False)
+    >>> figure = equifinal.plot_pairs(data, names=["beta", "gamma"])
     """
-    from matplotlib.figure import Figure
 
     meaning = interpret(data) if meaning is None else meaning
     shown = _checked(names, meaning) if names is not None else _interesting(meaning)
@@ -52,7 +57,7 @@ def plot_pairs(data: InferenceData, *, names: Sequence[str] | None = None, meani
     logarithmic = {k: quantity_is_logarithmic(problem, problem.parameters[k], every[:, k]) for k in columns}
     priors = {k: problem.priors[problem.parameters[k]] for k in columns}
     with styled():
-        figure = Figure(figsize=(SIDE * n + 0.5, SIDE * n + 0.3), layout="constrained")
+        figure = new_figure(figsize=(SIDE * n + 0.5, SIDE * n + 0.3), layout="constrained")
         for i in range(n):
             for j in range(i + 1):
                 axes, x, y = figure.add_subplot(n, n, i * n + j + 1), columns[j], columns[i]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -42,16 +43,35 @@ def styled() -> Iterator[None]:
         yield
 
 
-def panels(count: int, height: float) -> tuple[Any, list[Any]]:
-    """A figure with so many panels: a single one at column width, several side by side in two columns."""
+@cache
+def _drawing() -> type[Any]:
     from matplotlib.figure import Figure
 
+    class Drawing(Figure):
+        """A figure that a notebook shows as the last expression of a cell, whether pyplot is in use or not."""
+
+        def _repr_png_(self) -> bytes:
+            buffer = io.BytesIO()
+            with styled():
+                self.savefig(buffer, format="png", bbox_inches="tight")
+            return buffer.getvalue()
+
+    return Drawing
+
+
+def new_figure(**arguments: Any) -> Any:
+    """A figure of matplotlib's that shows itself in notebooks."""
+    return _drawing()(**arguments)
+
+
+def panels(count: int, height: float) -> tuple[Any, list[Any]]:
+    """A figure with so many panels: a single one at column width, several side by side in two columns."""
     if count == 1:  # margins that are known need not be searched for, which takes as long as drawing
-        figure = Figure(figsize=(COLUMN, height))
+        figure = new_figure(figsize=(COLUMN, height))
         figure.subplots_adjust(left=0.21, right=0.95, bottom=0.44 / height, top=1 - 0.22 / height)
         return figure, [figure.add_subplot()]
     rows = -(-count // 2)
-    figure = Figure(figsize=(COLUMN * 2, height * rows), layout="constrained")
+    figure = new_figure(figsize=(COLUMN * 2, height * rows), layout="constrained")
     return figure, [figure.add_subplot(rows, 2, k + 1) for k in range(count)]
 
 

@@ -12,7 +12,7 @@ from equifinal.errors import DataError, did_you_mean
 from equifinal.language.expression import TIME
 from equifinal.plots import scales, strips
 from equifinal.plots.scales import trajectory_is_logarithmic
-from equifinal.plots.style import COLUMN, FAINT, INK, MARKERS, MUTED, POSTERIOR, PRIOR, shortened, styled
+from equifinal.plots.style import COLUMN, FAINT, INK, MARKERS, MUTED, POSTERIOR, PRIOR, new_figure, shortened, styled
 from equifinal.prediction.predict import Band, Check, Predictions, check, posterior_rows, predict, prior_rows
 from equifinal.problem.problem import Problem
 from equifinal.results.store import problem_of
@@ -43,6 +43,13 @@ def plot_fit(
         The last time; by default a quarter beyond the data.
     prior
         Draw what the prior alone predicts instead.
+
+    Examples
+    --------
+    >>> import equifinal
+    >>> data = equifinal.sample(equifinal.load("si"), draws=100, progress=False)
+    >>> figure = equifinal.plot_fit(data, until=20)
+    >>> figure.savefig("fit.pdf")  # doctest: +SKIP
     """
     problem = problem_of(data)
     theta = prior_rows(problem) if prior else posterior_rows(data, problem)
@@ -78,7 +85,14 @@ def plot_states(
     experiments: Sequence[str] | None = None,
     until: float | None = None,
 ) -> Any:
-    """States that are not outputs, with bands of 50% and 90%, each with a word on whether the data determine it."""
+    """States that are not outputs, with bands of 50% and 90%, each with a word on whether the data determine it.
+
+    Examples
+    --------
+    >>> import equifinal
+    >>> data = equifinal.sample(equifinal.load("si"), draws=100, progress=False)
+    >>> figure = equifinal.plot_states(data, names=["S"])
+    """
     from equifinal.errors import IdentifiabilityError
     from equifinal.fibre.of_problem import fibre_of
     from equifinal.prediction.dependence import determined_trajectories
@@ -134,7 +148,14 @@ def draw_predictions(
 
 
 def plot_residuals(data: InferenceData, *, names: Sequence[str] | None = None) -> Any:
-    """Draw residuals: what the model leaves unexplained, in standard deviations of new observations."""
+    """Draw residuals: what the model leaves unexplained, in standard deviations of new observations.
+
+    Examples
+    --------
+    >>> import equifinal
+    >>> data = equifinal.sample(equifinal.load("si"), draws=100, progress=False)
+    >>> figure = equifinal.plot_residuals(data)
+    """
     problem = problem_of(data)
     return draw_residuals(problem, check(problem, posterior_rows(data, problem)), names=names)
 
@@ -267,7 +288,6 @@ def _panels(
 
     With ``happening``, inputs, doses and what else happens to the model are drawn under each trajectory.
     """
-    from matplotlib.figure import Figure
 
     below = [strips.strips(problem, item) if happening and isinstance(item, Band) else [] for item in items]
     columns = 1 if len(items) == 1 else 2
@@ -277,7 +297,7 @@ def _panels(
     rows = -(-len(items) // columns)
     deepest = max(map(len, below), default=0)
     with styled():
-        figure = Figure(figsize=(width * columns, (height + STRIP * deepest) * rows), layout="constrained")
+        figure = new_figure(figsize=(width * columns, (height + STRIP * deepest) * rows), layout="constrained")
         grid = figure.add_gridspec(rows, columns)
         for k, (item, own) in enumerate(zip(items, below, strict=True)):
             heights = [height, *[STRIP] * max(deepest, len(own))]

@@ -15,6 +15,7 @@ from equifinal.fibre.of_problem import fibre_of
 from equifinal.language.expression import to_text
 from equifinal.prediction.simulate import Trajectory, checked_values, simulate
 from equifinal.problem.problem import Problem, SolverSettings
+from equifinal.showing import Shown
 
 Array = NDArray[np.float64]
 
@@ -26,8 +27,8 @@ SOLVER: dict[str, Any] = {
 CURVE = 200  # times of the curves, besides those asked for
 
 
-@dataclass(frozen=True, eq=False)
-class Equivalents:
+@dataclass(frozen=True, eq=False, repr=False)
+class Equivalents(Shown):
     """Parameter vectors with the same output.
 
     Attributes
@@ -122,6 +123,13 @@ def equivalents(
         When to compare the outputs; by default over the span of the data.
     time_limit, effort
         Of the analysis, as in `analyse`.
+
+    Examples
+    --------
+    >>> import equifinal
+    >>> found = equifinal.equivalents(equifinal.load("si"), n=3)
+    >>> found.theta.shape
+    (3, 4)
     """
     if not isinstance(problem, Problem):
         raise DataError(f"equivalents needs a Problem, such as equifinal.load(FILE) gives, not {problem!r:.60}")

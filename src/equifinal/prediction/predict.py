@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,7 @@ from equifinal.prediction.simulate import check_times
 from equifinal.problem.data import Experiment, Observations
 from equifinal.problem.noise import Sides
 from equifinal.problem.problem import Problem, SolverSettings
+from equifinal.showing import Shown
 
 if TYPE_CHECKING:
     from arviz import InferenceData
@@ -117,13 +118,17 @@ class Check:
         return float(np.abs(finite).max()) if finite.size else float("nan")
 
 
-@dataclass(frozen=True, eq=False)
-class Predictions:
+@dataclass(frozen=True, eq=False, repr=False)
+class Predictions(Shown):
     """Bands and how many of the draws could be solved."""
 
     bands: tuple[Band, ...]
     draws: int
     failed: int
+
+    def __repr__(self) -> str:
+        shown = ", ".join(dict.fromkeys(b.name for b in self.bands))
+        return f"<Predictions of {shown} from {self.draws - self.failed} draws>"
 
     def named(self, name: str, experiment: str = "") -> Band:
         return next(b for b in self.bands if b.name == name and b.experiment == experiment)
@@ -211,33 +216,54 @@ def predict(
     return Predictions(tuple(bands), len(theta), int(failed.sum()))
 
 
-def check(problem: Problem, theta: Array, *, seed: int = 0) -> list[Check]:
-    """Posterior predictive checks of every output with data: how the data look among data that the draws would make."""
+class Replicates(NamedTuple):
+    """New observations of one output where it was observed, (draws, observations); ``solved`` says of which draws."""
+
+    experiment: str
+    entry: Observations
+    mean: Array
+    made: Array
+    solved: NDArray[np.bool_]
+
+
+def new_observations(problem: Problem, theta: Array, *, seed: int = 0) -> Iterator[Replicates]:
+    """What draws would have been observed, output by output, at the times of the data and censored as these are.
+
+    Raises
+    ------
+    SolverError
+        If no draw could be solved.
+    """
     theta = np.atleast_2d(np.asarray(theta, float))
     rng = np.random.default_rng(seed)
-    found: list[Check] = []
     for experiment in problem.experiments:
         if not experiment.size:
             continue
         grid = experiment.grid()
-        # of many observations a few draws tell as much
-        rows = theta[:: max(1, -(-len(theta) * experiment.size // CHECKED_CELLS))]
-        solved = solve(experiment, problem.parameters, rows, grid, problem.solver)
-        fine = solved.status == 0
+        found = solve(experiment, problem.parameters, theta, grid, problem.solver)
+        fine = found.status == 0
         if not fine.any():
-            raise SolverError(f"no draw could be solved: {ode.Status(int(solved.status[0])).message}")
+            raise SolverError(f"no draw could be solved: {ode.Status(int(found.status[0])).message}")
         for entry in experiment.observations:
             if not entry.values.size:
                 continue
-            curve = solved.outputs[fine, :, experiment.model.outputs.index(entry.output)]
+            curve = found.outputs[fine, :, experiment.model.outputs.index(entry.output)]
             at = np.searchsorted(grid, entry.times)
             mean = curve[:, at]
             if entry.increment:
                 mean = mean - curve[:, np.searchsorted(grid, entry.previous)]
-            computed = {k: v[:, at] for k, v in noise_columns(experiment, solved.outputs[fine]).items()}
-            made = _scattered(entry, mean, computed, problem, rows[fine], rng)
-            found.append(_check(experiment.name, entry, mean, np.clip(made, entry.below, entry.above)))
-    return found
+            computed = {k: v[:, at] for k, v in noise_columns(experiment, found.outputs[fine]).items()}
+            made = _scattered(entry, mean, computed, problem, theta[fine], rng)
+            yield Replicates(experiment.name, entry, mean, np.clip(made, entry.below, entry.above), fine)
+
+
+def check(problem: Problem, theta: Array, *, seed: int = 0) -> list[Check]:
+    """Posterior predictive checks of every output with data: how the data look among data that the draws would make."""
+    theta = np.atleast_2d(np.asarray(theta, float))
+    # of many observations a few draws tell as much
+    most = max((experiment.size for experiment in problem.experiments), default=0)
+    rows = theta[:: max(1, -(-len(theta) * most // CHECKED_CELLS))]
+    return [_check(r.experiment, r.entry, r.mean, r.made) for r in new_observations(problem, rows, seed=seed)]
 
 
 def _check(experiment: str, entry: Observations, mean: Array, made: Array) -> Check:

@@ -58,6 +58,14 @@ def simulate(
     ------
     SolverError
         If a solve fails, saying how.
+
+    Examples
+    --------
+    >>> import equifinal
+    >>> values = {"beta": 2e-4, "rho": 0.2, "gamma": 0.1, "I0": 50}
+    >>> (found,) = equifinal.simulate(equifinal.load("si"), values, times=[0, 1])
+    >>> found.outputs["cases"].round(1)
+    array([10. , 64.9])
     """
     checked = checked_values(problem, values)
     return [_simulate(e, checked, problem.solver, times, rng) for e in problem.experiments]

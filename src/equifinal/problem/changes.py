@@ -64,7 +64,16 @@ class Change:
 
 
 def changed(model: Model, changes: Iterable[Change]) -> Model:
-    """The model with changes as events."""
+    """The model with changes as events.
+
+    Examples
+    --------
+    >>> import equifinal
+    >>> model = equifinal.Model.parse("x' = -k*x; x(0) = 1", outputs=["x"])
+    >>> later = equifinal.changed(model, [equifinal.Change(time=2, set={"x": 5})])
+    >>> len(later.events)
+    1
+    """
     given = list(changes)
     if not given:
         return model

@@ -157,7 +157,16 @@ def _times(time: Part | Sequence[Part], every: Part | None, count: int | None) -
 
 
 def dosed(model: Model, doses: Iterable[Dose]) -> Model:
-    """The model with doses as events, and a level for each state that infusions enter."""
+    """The model with doses as events, and a level for each state that infusions enter.
+
+    Examples
+    --------
+    >>> import equifinal
+    >>> model = equifinal.Model.parse("x' = -k*x; x(0) = 0", outputs=["x"])
+    >>> given = equifinal.dosed(model, [equifinal.Dose("x", 100, every=12, count=3)])
+    >>> len(given.events)
+    3
+    """
     given = list(doses)
     if not given:
         return model

@@ -14,8 +14,9 @@ from equifinal.errors import DataError, did_you_mean
 from equifinal.language.expression import TIME, Expression, Number, names, substitute, to_text
 from equifinal.language.model import Model
 from equifinal.problem.data import Experiment, unknowns
-from equifinal.problem.labels import Label, check_labels, known_names
+from equifinal.problem.labels import MAX_LENGTH, Label, check_labels, known_names
 from equifinal.problem.prior import Prior
+from equifinal.showing import Shown
 
 AXES = ("chain", "draw")
 STATISTICS = ("lp", "log_like", "acceptance_rate")
@@ -42,9 +43,12 @@ class SolverSettings:
             raise DataError(f"solver setting 'method' must be auto, explicit or stiff, not '{self.method}'{hint}")
 
 
-@dataclass(frozen=True, eq=False)
-class Problem:
+@dataclass(frozen=True, eq=False, repr=False)
+class Problem(Shown):
     """Experiments that share parameters, a prior for each parameter, and settings.
+
+    A quantity of interest that depends on a constant that differs between experiments, such as a reproduction number in
+    cities of several sizes, has a value for each: ``R0 [city]``.
 
     ``priors`` may be empty for an identifiability analysis; `require_complete` says what a fit would miss. ``labels``
     say how names are written for readers; that of time goes by ``t``. ``nominal`` are values of parameters that whoever
@@ -65,6 +69,9 @@ class Problem:
         if not self.experiments:
             raise DataError("a problem needs at least one experiment")
         object.__setattr__(self, "experiments", _named(self.experiments))
+        experiments, labels = _told_apart(self.experiments, self.labels)
+        object.__setattr__(self, "experiments", experiments)
+        object.__setattr__(self, "labels", labels)
         for experiment in self.experiments:
             if not experiment.name.isprintable():
                 raise DataError(f"the experiment name {experiment.name!r} contains control characters")
@@ -93,6 +100,11 @@ class Problem:
                     raise DataError(f"'{name}' cannot be an output: results use the name for statistics of the sampler")
         check_labels(self.labels, known_names(self.experiments) | {*known})
 
+    def __repr__(self) -> str:
+        observed = sum(experiment.size for experiment in self.experiments)
+        several = f"{len(self.experiments)} experiments, " if len(self.experiments) > 1 else ""
+        return f"<Problem {self.name}: {several}{len(self.parameters)} parameters, {observed} observations>"
+
     def __str__(self) -> str:
         return f"{self.name}\n\n{self.model}"
 
@@ -112,11 +124,8 @@ class Problem:
         found: dict[str, Expression] = {}
         known = unknowns(self.experiments)
         for experiment in self.experiments:
-            constants: dict[str, Expression] = {k: Number(v) for k, v in experiment.model.constants.items()}
-            for name, expression in experiment.model.interest.items():
-                closed = substitute(expression, constants)
-                if found.setdefault(name, closed) != closed:
-                    raise DataError(f"quantity '{name}' differs between experiments; use a different name in each")
+            for name, closed in _closed(experiment).items():
+                found.setdefault(name, closed)
                 for used in names(closed):
                     if used not in known:
                         raise DataError(f"quantity '{name}' needs '{used}', which no experiment has as a parameter")
@@ -202,3 +211,37 @@ def _named(experiments: Sequence[Experiment]) -> tuple[Experiment, ...]:
         if given.count(name) > 1:
             raise DataError(f"two experiments are named '{name}'")
     return named
+
+
+def own_name(quantity: str, experiment: str) -> str:
+    """A quantity that is another one in each experiment; a slash in its name would be a folder in files."""
+    return f"{quantity} [{experiment.replace('%', '%25').replace('/', '%2F')}]"
+
+
+def _told_apart(
+    experiments: tuple[Experiment, ...], labels: Mapping[str, Label]
+) -> tuple[tuple[Experiment, ...], Mapping[str, Label]]:
+    """Experiments, and labels, in which quantities that differ between experiments have names of their own."""
+    meant: dict[str, set[Expression]] = {}
+    for experiment in experiments:
+        for name, closed in _closed(experiment).items():
+            meant.setdefault(name, set()).add(closed)
+    differing = {name for name, expressions in meant.items() if len(expressions) > 1}
+    if not differing:
+        return experiments, labels
+    found, shown = [], {name: label for name, label in labels.items() if name not in differing}
+    for experiment in experiments:
+        model = experiment.model
+        names = {name: own_name(name, experiment.name) if name in differing else name for name in model.interest}
+        quantities = {names[name]: expression for name, expression in model.interest.items()}
+        found.append(replace(experiment, model=replace(model, quantities=quantities)))
+        for name in differing & set(names) & set(labels):
+            text = f"{labels[name].label or name} [{experiment.name}]"
+            shown[names[name]] = replace(labels[name], label=text[:MAX_LENGTH])
+    return tuple(found), shown
+
+
+def _closed(experiment: Experiment) -> dict[str, Expression]:
+    """Quantities of an experiment with its constants put in."""
+    constants: dict[str, Expression] = {k: Number(v) for k, v in experiment.model.constants.items()}
+    return {name: substitute(expression, constants) for name, expression in experiment.model.interest.items()}

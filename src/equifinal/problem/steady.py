@@ -36,6 +36,13 @@ def resting(
         Their values before the start, where these are others.
     inputs
         The values of all inputs before the start.
+
+    Examples
+    --------
+    >>> import equifinal
+    >>> model = equifinal.Model.parse("x' = a - k*x", outputs=["x"])
+    >>> equifinal.resting(model).before is not None
+    True
     """
     values = {name: part(value, f"input '{name}'") for name, value in (inputs or {}).items()}
     for name in values:

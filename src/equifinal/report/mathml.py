@@ -72,6 +72,9 @@ def name_mathml(name: str) -> str:
     """A name as a modeller would write it: Greek letters, and what follows a letter's underscore as an index."""
     if start := _START.match(name):
         return f"<mrow>{name_mathml(start[1])}<mo>(</mo><mn>0</mn><mo>)</mo></mrow>"
+    if " [" in name and name.endswith("]"):  # a quantity of one experiment
+        quantity, _, experiment = name.partition(" [")
+        return f"<mrow>{name_mathml(quantity)}<mtext> [{escape(experiment)}</mtext></mrow>"
     head, _, tail = name.partition("_")
     if head and tail and (len(head) <= 2 or head in GREEK):
         if digits := _DIGITS.match(head):  # R0_treated has two indices

@@ -23,11 +23,18 @@ if TYPE_CHECKING:
 
 
 def write_report(
-    data: InferenceData, path: Path, meaning: Meaning | None = None, summary: Mapping[str, Row] | None = None
+    data: InferenceData, path: str | Path, meaning: Meaning | None = None, summary: Mapping[str, Row] | None = None
 ) -> Path:
-    """The report on a run as a file; it is either whole or as it was before."""
+    """The report on a run as a file; it is either whole or as it was before.
+
+    Examples
+    --------
+    >>> import equifinal
+    >>> data = equifinal.sample(equifinal.load("si"), draws=100, progress=False)
+    >>> equifinal.write_report(data, "report.html")  # doctest: +SKIP
+    """
     text = report_page(data, meaning, summary)
-    return replace_file(path, lambda target: target.write_text(text, encoding="utf-8"), "the report")
+    return replace_file(Path(path), lambda target: target.write_text(text, encoding="utf-8"), "the report")
 
 
 def report_page(data: InferenceData, meaning: Meaning | None = None, summary: Mapping[str, Row] | None = None) -> str:

@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import json
 import math
-import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from types import ModuleType
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from equifinal.results.arviz_lines import ess, rhat
 from equifinal.samplers.proposals.quality import longest_stay, misses_tails
+from equifinal.showing import Shown
 
 if TYPE_CHECKING:
     from arviz import InferenceData
+    from pandas import DataFrame
 
 RHAT_LIMIT = 1.01
 ESS_PER_CHAIN, EACH_LANE = 100, 2
@@ -33,25 +34,88 @@ TOO_HIGH, FRESH_DRAWS = 2.0, 1000  # times a weight for which a run would be beg
 EXTREMES, EXTREME_SHARE = (0.01, 0.99), 0.5  # quantiles that need a share of the effective draws wanted
 
 Row = Mapping[str, float]
+COLUMNS = ("mean", "sd", "q5", "q50", "q95", "ess_bulk", "ess_tail", "ess_per_second", "iact", "mcse_over_sd", "rhat")
 
 
-def import_arviz() -> ModuleType:
-    """ArviZ without its announcement of a coming version, which is not news to our user."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FutureWarning)
-        import arviz
-    return arviz
+class Summary(Shown, Mapping[str, Row]):
+    """A table of moments, quantiles and diagnostics: a row for each parameter and quantity of interest.
+
+    ``summary["k"]`` is a row, ``summary["k"]["rhat"]`` a number, ``summary.column("rhat")`` a column, and
+    ``summary.to_dataframe()`` a pandas `DataFrame` with the same rows and columns:
+
+    =================  ================================================================================
+    ``mean``, ``sd``   of the posterior
+    ``q5 q50 q95``     quantiles: 5%, 50%, 95%
+    ``ess_bulk``       effective draws for the centre of the distribution
+    ``ess_tail``       effective draws for its 5% and 95% quantiles, whichever are fewer
+    ``ess_per_second`` ``ess_bulk`` per second of sampling
+    ``iact``           draws per independent draw
+    ``mcse_over_sd``   Monte Carlo error of the mean divided by ``sd``: a ratio, not percent
+    ``rhat``           disagreement of the chains: 1 is ideal, above 1.01 the draws should not be used
+    =================  ================================================================================
+
+    A diagnostic is NaN where it cannot be told: of fewer than 4 draws, and of what does not vary.
+    """
+
+    def __init__(self, rows: Mapping[str, Row]) -> None:
+        self._rows = dict(rows)
+
+    def __getitem__(self, name: str) -> Row:
+        return self._rows[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._rows)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns."""
+        return COLUMNS
+
+    def column(self, name: str) -> dict[str, float]:
+        """One column, by parameter."""
+        return {key: row[name] for key, row in self._rows.items()}
+
+    def to_dataframe(self) -> DataFrame:
+        """The same as a pandas `DataFrame`, with names as index."""
+        from pandas import DataFrame
+
+        return DataFrame.from_dict(self._rows, orient="index", columns=list(COLUMNS))
+
+    def __repr__(self) -> str:
+        return self.to_dataframe().to_string(float_format=lambda value: f"{value:.4g}")
 
 
-def summarise(data: InferenceData) -> dict[str, Row]:
-    """Give moments, quantiles and diagnostics of every parameter and quantity of interest."""
+def summarise(data: InferenceData) -> Summary:
+    """Give moments, quantiles and diagnostics of every parameter and quantity of interest.
+
+    Parameters
+    ----------
+    data
+        Results of `sample`, or of `load_results`.
+
+    Returns
+    -------
+    Summary
+        A table with a row for each parameter and quantity.
+
+    Examples
+    --------
+    >>> import equifinal
+    >>> data = equifinal.sample(equifinal.load("si"), draws=100, progress=False)
+    >>> table = equifinal.summarise(data)
+    >>> table["gamma"]["rhat"] < 1.1
+    True
+    """
     seconds = float(data.attrs.get("sampling_seconds", math.nan))
-    return {str(name): summary_row(data.posterior[name].values, seconds) for name in data.posterior.data_vars}
+    rows = {str(name): summary_row(data.posterior[name].values, seconds) for name in data.posterior.data_vars}
+    return Summary(rows)
 
 
 def summary_row(draws: np.ndarray, seconds: float = math.nan) -> Row:
     """Summary of one quantity, draws (chains, draws)."""
-    arviz = import_arviz()
     draws = np.asarray(draws, float)
     with np.errstate(invalid="ignore", over="ignore"):  # a quantity of interest may be infinite
         row = {"mean": float(draws.mean()), "sd": float(draws.std(ddof=1)) if draws.size > 1 else math.nan}
@@ -59,11 +123,11 @@ def summary_row(draws: np.ndarray, seconds: float = math.nan) -> Row:
     finite = np.isfinite(draws).all() and math.isfinite(row["sd"])
     usable = finite and np.ptp(draws) > 0 and draws.shape[1] >= 4
     if usable:
-        ess_mean = float(arviz.ess(draws, method="mean"))
+        ess_mean = ess(draws, "mean")
         row |= {
-            "ess_bulk": float(arviz.ess(draws, method="bulk")),
-            "ess_tail": float(arviz.ess(draws, method="tail")),
-            "ess_per_second": float(arviz.ess(draws, method="bulk")) / seconds if seconds > 0 else math.nan,
+            "ess_bulk": ess(draws, "bulk"),
+            "ess_tail": ess(draws, "tail"),
+            "ess_per_second": ess(draws, "bulk") / seconds if seconds > 0 else math.nan,
             "iact": draws.size / ess_mean,
             "mcse_over_sd": 1 / math.sqrt(ess_mean),
             "rhat": split_rhat(draws),
@@ -81,24 +145,21 @@ def mixing(draws: np.ndarray) -> tuple[float, float]:
     """
     if not np.isfinite(draws).all() or np.ptp(draws) == 0 or draws.shape[1] < 4:
         return math.inf, 1.0
-    arviz = import_arviz()
-    ess = min(float(arviz.ess(draws, method=method)) for method in ("bulk", "tail"))
-    return min(ess, extreme_ess(draws) / EXTREME_SHARE), split_rhat(draws)
+    least = min(ess(draws, method) for method in ("bulk", "tail"))
+    return min(least, extreme_ess(draws) / EXTREME_SHARE), split_rhat(draws)
 
 
 def extreme_ess(draws: np.ndarray) -> float:
     """Effective draws for the 1% or the 99% quantile, whichever are fewer: rare excursions to a tail count as few."""
-    arviz = import_arviz()
-    found = [float(arviz.ess(draws, method="quantile", prob=prob)) for prob in EXTREMES]
-    return min((ess for ess in found if not math.isnan(ess)), default=math.inf)
+    found = [ess(draws, "quantile", prob) for prob in EXTREMES]
+    return min((number for number in found if not math.isnan(number)), default=math.inf)
 
 
 def split_rhat(draws: np.ndarray) -> float:
     """R-hat between halves of chains; of one chain, between its halves."""
-    arviz = import_arviz()
     if draws.shape[0] > 1:
-        return float(arviz.rhat(draws, method="split"))
-    return float(arviz.rhat(draws[0, -(draws.shape[1] // 2) * 2 :].reshape(2, -1), method="identity"))
+        return rhat(draws, "split")
+    return rhat(draws[0, -(draws.shape[1] // 2) * 2 :].reshape(2, -1), "identity")
 
 
 ConcernKind = Literal[
@@ -162,20 +223,20 @@ def _on_draws(data: InferenceData, rows: Mapping[str, Row]) -> Iterator[Concern]
         yield Concern("never moved", stuck, serious=True)
     if unjudged := tuple(n for n in parameters if rows[n]["sd"] != 0 and math.isnan(rows[n]["ess_bulk"])):
         yield Concern("cannot be judged", unjudged, serious=True)
-    rhat = {name: row["rhat"] for name, row in rows.items() if row["rhat"] > RHAT_LIMIT}
-    if rhat:
-        worst = max(rhat, key=lambda name: rhat[name])
-        yield Concern("chains disagree", tuple(rhat), worst, {"limit": RHAT_LIMIT, "rhat": rhat[worst]}, serious=True)
+    apart = {name: row["rhat"] for name, row in rows.items() if row["rhat"] > RHAT_LIMIT}
+    if apart:
+        worst = max(apart, key=lambda name: apart[name])
+        yield Concern("chains disagree", tuple(apart), worst, {"limit": RHAT_LIMIT, "rhat": apart[worst]}, serious=True)
     # where the chains disagree, the number of effective draws means nothing
     agreed = {name: row for name, row in rows.items() if not row["rhat"] > 1.1}
-    ess = {name: min(row["ess_bulk"], row["ess_tail"]) for name, row in agreed.items()}
-    for name, number in ess.items():
+    least = {name: min(row["ess_bulk"], row["ess_tail"]) for name, row in agreed.items()}
+    for name, number in least.items():
         if math.isfinite(number):
-            ess[name] = min(number, extreme_ess(data.posterior[name].values) / EXTREME_SHARE)
+            least[name] = min(number, extreme_ess(data.posterior[name].values) / EXTREME_SHARE)
     # lanes that never leave their starts would seem to give one for each
     lanes = findings(data).get("lanes", 1.0)
     limit = ESS_PER_CHAIN if lanes == 1 else max(ESS_PER_CHAIN, int(EACH_LANE * lanes))
-    few = {name: number for name, number in ess.items() if number < limit * chains}
+    few = {name: number for name, number in least.items() if number < limit * chains}
     if few:
         worst = min(few, key=lambda name: few[name])
         factor = math.ceil(limit * chains / max(few[worst], 1.0))

@@ -36,6 +36,7 @@ from equifinal.results.information import (
     information,
 )
 from equifinal.results.store import identifiability_of, problem_of
+from equifinal.showing import Shown
 
 if TYPE_CHECKING:
     from arviz import InferenceData
@@ -113,8 +114,8 @@ class Direction:
     logarithmic: Mapping[str, bool]
 
 
-@dataclass(frozen=True, eq=False)
-class Meaning:
+@dataclass(frozen=True, eq=False, repr=False)
+class Meaning(Shown):
     """What a run says about its problem: see `interpret`."""
 
     problem: Problem
@@ -122,6 +123,9 @@ class Meaning:
     findings: tuple[Finding, ...]
     weakest: Direction | None
     fibre: Fibre | None = field(repr=False)
+
+    def __repr__(self) -> str:
+        return f"<Meaning of {self.problem.name}: {', '.join(f.name for f in self.findings)}>"
 
     def of_kind(self, *kinds: str) -> list[Finding]:
         return [f for f in self.findings if f.kind in kinds]
@@ -147,6 +151,14 @@ def interpret(data: InferenceData, *, study: Study | None = None) -> Meaning:
     ----------
     study
         The study that the run is of, if it is at hand; left out, its problem and analysis are read from the data.
+
+    Examples
+    --------
+    >>> import equifinal
+    >>> data = equifinal.sample(equifinal.load("si"), draws=100, progress=False)
+    >>> found = equifinal.interpret(data)
+    >>> found.named("gamma").verdict
+    'not'
     """
     study = study or Study(problem_of(data), analysis=identifiability_of(data))
     problem, analysis, fibre = study.problem, study.analysis, _fibre(study)

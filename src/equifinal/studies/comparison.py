@@ -16,18 +16,22 @@ from equifinal.problem.problem import Problem
 from equifinal.results.diagnostics import Row
 from equifinal.results.efficiency import Efficiency, efficiency
 from equifinal.samplers import registry
+from equifinal.showing import Shown
 from equifinal.studies import fit as fitting
 
 DRAWS = 10_000  # of each chain, for all samplers, where none are asked for
 
 
-@dataclass(frozen=True, eq=False)
-class Comparison:
+@dataclass(frozen=True, eq=False, repr=False)
+class Comparison(Shown):
     """Fits by sampler, and the reasons of those that could not run."""
 
     problem: Problem
     fits: Mapping[str, fitting.Fit]
     refused: Mapping[str, str]
+
+    def __repr__(self) -> str:
+        return f"<Comparison of {', '.join((*self.fits, *self.refused))} on {self.problem.name}>"
 
     @cached_property
     def efficiencies(self) -> dict[str, Efficiency]:
@@ -84,16 +88,39 @@ def require_several(samplers: Sequence[str]) -> None:
 
 def compare(
     problem: Problem | Study,
-    samplers: Sequence[str],
-    settings: Mapping[str, Any],
-    folder: Path,
+    samplers: Sequence[str] = ("collapsed", "geometric", "random-walk"),
+    settings: Mapping[str, Any] | None = None,
+    folder: str | Path | None = None,
     *,
     overwrite: bool = False,
     progress: bool = True,
 ) -> Comparison:
-    """Fit with each sampler into a folder of its own; one that cannot run is noted, and the others go on."""
+    """Fit with each sampler into a folder of its own; one that cannot run is noted, and the others go on.
+
+    Parameters
+    ----------
+    samplers
+        At least two of them, by name.
+    settings
+        The same for all, such as ``{"draws": 500}``: see `sample`. 10,000 draws per chain unless given.
+    folder
+        Where results go, a folder for each sampler; NAME-compare unless given.
+    overwrite
+        Whether to replace results that are there.
+    progress
+        Whether to show progress.
+
+    Examples
+    --------
+    >>> import equifinal
+    >>> both = equifinal.compare(equifinal.load("si"), ["collapsed", "random-walk"])  # doctest: +SKIP
+    >>> both.usable  # doctest: +SKIP
+    ('collapsed',)
+    """
     require_several(samplers)
     study = Study.of(problem)
+    settings = settings or {}
+    folder = Path(f"{study.problem.name}-compare") if folder is None else Path(folder)
     fits: dict[str, fitting.Fit] = {}
     refused: dict[str, str] = {}
     for name in samplers:

@@ -18,6 +18,7 @@ from equifinal.results import store as result
 from equifinal.results.conformity import Discord, discords, foreseen
 from equifinal.samplers.running.executors import workers
 from equifinal.samplers.settings import run_settings
+from equifinal.showing import Shown
 from equifinal.studies.ahead import compile_ahead
 from equifinal.studies.folder import CHECKPOINT, REPORT, RESULTS, claim_folder, owned, to_be_continued
 from equifinal.studies.progress import show_compiling
@@ -30,8 +31,8 @@ if TYPE_CHECKING:
     from equifinal.results.meaning import Meaning
 
 
-@dataclass(frozen=True, eq=False)
-class Fit:
+@dataclass(frozen=True, eq=False, repr=False)
+class Fit(Shown):
     """A finished (or interrupted) fit and where its results are.
 
     ``meaning`` is None where no analysis was wanted or could be made, ``report`` where none was written. ``concerns``
@@ -45,6 +46,9 @@ class Fit:
     meaning: Meaning | None = None
     report: Path | None = None
     discords: tuple[Discord, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"<Fit of {self.data.attrs['problem']} by {self.data.attrs['sampler']} in {self.path.parent}>"
 
     @property
     def interrupted(self) -> bool:

@@ -10,13 +10,14 @@ from pathlib import Path
 from warnings import warn
 
 from equifinal.errors import DataError, InterruptedRunError
+from equifinal.results.store import RESULTS
 
 try:
     import fcntl
 except ImportError:  # not on Windows
     fcntl = None  # type: ignore[assignment]
 
-RESULTS, REPORT, CHECKPOINT, LOCK = "results.nc", "report.html", "checkpoint.npz", ".lock"
+REPORT, CHECKPOINT, LOCK = "report.html", "checkpoint.npz", ".lock"
 
 
 def claim_folder(name: str) -> Path:

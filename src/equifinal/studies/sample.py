@@ -14,8 +14,10 @@ from numpy.typing import NDArray
 
 from equifinal.posterior.study import Study
 from equifinal.problem.problem import Problem
+from equifinal.randomness import seed_of
 from equifinal.results.diagnostics import mixing
-from equifinal.results.store import store_identifiability, to_inference_data
+from equifinal.results.groups import to_inference_data
+from equifinal.results.store import store_identifiability
 from equifinal.samplers import registry
 from equifinal.samplers.protocol import FibreUse
 from equifinal.samplers.running.run import run
@@ -49,6 +51,8 @@ def sample(
     executor: Executor | None = None,
     progress: bool | Callable[[Update], None] = True,
     checkpoint: str | Path | None = None,
+    predictive: bool = True,
+    rng: Any = None,
 ) -> InferenceData:
     """Sample the posterior of a problem, or of a study of one.
 
@@ -69,11 +73,24 @@ def sample(
         Show progress on stderr, or a function to be called with an `Update`.
     checkpoint
         A file from which the same call resumes a run that was killed.
+    predictive
+        Also draw from the prior, and new observations from prior and posterior, as groups of their own.
+    rng
+        In place of ``seed``: a `numpy.random.Generator`, or anything that `numpy.random.default_rng` makes one of.
 
     Returns
     -------
-    arviz.InferenceData
-        If interrupted by Ctrl-C, with what was drawn so far and the attribute ``interrupted = 1``.
+    arviz.InferenceData (of ArviZ 1.x: xarray.DataTree)
+        Groups `posterior`, `posterior_predictive`, `prior`, `prior_predictive`, `log_likelihood`, `log_prior`,
+        `observed_data`, `sample_stats` and `constant_data`. If interrupted by Ctrl-C, with what was drawn so far and
+        the attribute ``interrupted = 1``.
+
+    Examples
+    --------
+    >>> import equifinal
+    >>> data = equifinal.sample(equifinal.load("si"), draws=100, seed=1, progress=False)
+    >>> data.posterior["gamma"].shape
+    (4, 100)
     """
     asked = {
         "sampler": sampler,
@@ -84,7 +101,7 @@ def sample(
         "ess": ess,
         "max_solves": max_solves,
         "max_time": max_time,
-        "seed": seed,
+        "seed": seed_of(seed, rng),
         "options": options,
     }
     study = Study.of(problem, analysis=analysis, fibre=fibre)
@@ -111,7 +128,7 @@ def sample(
             measure=partial(_mixing, own),
         )
     with show_stage("collecting results", visible):
-        data = to_inference_data(posterior, made)
+        data = to_inference_data(posterior, made, predictive=predictive)
     data.attrs["notes"] = json.dumps([*notes, *made.notes])
     data.attrs["asked"] = json.dumps({name: value for name, value in asked.items() if value is not None}, default=str)
     if study.known_analysis is not None:

@@ -206,13 +206,18 @@ def _table_width(shown: Any) -> int:
 
 
 def summary_table(done: Fit, columns: Mapping[str, tuple[str, str]]) -> Any:
+    return rows_table(done.summary, columns, f"Posterior of {done.data.attrs['problem']}")
+
+
+def rows_table(rows: Mapping[str, Row], columns: Mapping[str, tuple[str, str]], title: str) -> Any:
+    """Rows of a summary; an R-hat beyond its limit is red."""
     from rich.table import Table
 
-    table = Table(title=f"Posterior of {done.data.attrs['problem']}", title_justify="left", box=None, pad_edge=False)
+    table = Table(title=title or None, title_justify="left", box=None, pad_edge=False)
     table.add_column("", no_wrap=True)
-    for title in columns:
-        table.add_column(title, justify="right", no_wrap=True)
-    for name, row in done.summary.items():
+    for heading in columns:
+        table.add_column(heading, justify="right", no_wrap=True)
+    for name, row in rows.items():
         cells = ["-" if math.isnan(row[key]) else format(row[key], style) for key, style in columns.values()]
         if row["rhat"] > diagnostics.RHAT_LIMIT:
             cells[-1] = f"[red]{cells[-1]}[/]"

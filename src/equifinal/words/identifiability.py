@@ -124,7 +124,10 @@ def identifiability_page(name: str, result: Identifiability) -> Any:
         if rows is result.parameters and result.quantities:
             table.add_row("", "")
     parts: list[Any] = [
-        Text.assemble((f"What can be known: {name}", "bold"), ("   (from ideal data: no noise, all times)", "dim")),
+        Text.assemble(
+            (f"What can be known{': ' if name else ''}{name}", "bold"),
+            ("   (from ideal data: no noise, all times)", "dim"),
+        ),
         Text(),
         table,
         Text(),

@@ -47,7 +47,16 @@ def spread(sd: float) -> str:
 
 
 def sentence(meaning: Meaning, finding: Finding) -> str:
-    """What is known about one parameter, quantity or combination, and from where."""
+    """What is known about one parameter, quantity or combination, and from where.
+
+    Examples
+    --------
+    >>> import equifinal
+    >>> data = equifinal.sample(equifinal.load("si"), draws=100, progress=False)
+    >>> found = equifinal.interpret(data)
+    >>> equifinal.explain(found, found.named("gamma"))[:24]
+    'gamma: not identifiable.'
+    """
     told = {COMBINATION: _combination, NOISE: _noise}.get(finding.kind)
     if told is not None:
         return told(finding)

@@ -21,18 +21,20 @@ from equifinal.prediction.predict import (
     Predictions,
     check,
     posterior_rows,
-    predict,
     prior_rows,
 )
+from equifinal.prediction.predict import predict as predict_bands
+from equifinal.randomness import seed_of
 from equifinal.results.store import identifiability_of, problem_of
+from equifinal.showing import Shown
 from equifinal.words.trajectories import BADGES, precision_text
 
 if TYPE_CHECKING:
     from arviz import InferenceData
 
 
-@dataclass(frozen=True, eq=False)
-class PredictionTable:
+@dataclass(frozen=True, eq=False, repr=False)
+class PredictionTable(Shown):
     """Bands, whether each of them is identifiable, and checks against the data.
 
     ``determined`` maps (experiment, name) to True, False or None (not known).
@@ -43,6 +45,15 @@ class PredictionTable:
     determined: Mapping[tuple[str, str], bool | None]
     checks: tuple[Check, ...]
     prior: bool
+
+    def __repr__(self) -> str:
+        return repr(self.predictions)
+
+    def to_dataframe(self) -> Any:
+        """The rows of the table as a pandas `DataFrame`."""
+        from pandas import read_csv
+
+        return read_csv(io.StringIO(self.to_csv()), keep_default_na=False, na_values=[""])
 
     def to_csv(self) -> str:
         buffer = io.StringIO()
@@ -111,11 +122,23 @@ class PredictionTable:
         return lines
 
 
+def bands_table(bands: Sequence[Band]) -> Any:
+    """Which trajectories there are, and how well each is known."""
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for title in ("", "kind", "times", "precision"):
+        table.add_column(title)
+    for band in bands:
+        table.add_row(_place(band), band.kind, f"{band.times[0]:g} to {band.times[-1]:g}", precision_text(band))
+    return table
+
+
 def _place(band: Band) -> str:
     return f"{band.name} [{band.experiment}]" if band.experiment else band.name
 
 
-def prediction_table(
+def predict(
     data: InferenceData,
     *,
     times: Sequence[float] | np.ndarray | None = None,
@@ -123,21 +146,35 @@ def prediction_table(
     states: Sequence[str] | None = None,
     draws: int = DRAWS,
     prior: bool = False,
-    seed: int = 0,
+    seed: int | None = None,
+    rng: Any = None,
 ) -> PredictionTable:
-    """Predict bands of all outputs, and of the states named.
+    """Predict bands of all outputs, and of the states named, within and beyond the data.
 
     Parameters
     ----------
+    data
+        Results of `sample`, or of `load_results`.
     times, until
-        See `predict`.
+        When to predict: these times, or an even grid up to the last one; a quarter beyond the data unless given.
     states
         Names of states; None for all, an empty list for none.
     draws
         How many to take from the results.
     prior
         Draw from the prior instead.
+    seed, rng
+        Of the noise on new observations: a whole number, or a `numpy.random.Generator`.
+
+    Examples
+    --------
+    >>> import equifinal
+    >>> data = equifinal.sample(equifinal.load("si"), draws=100, progress=False)
+    >>> found = equifinal.predict(data, until=30, states=["S"])
+    >>> [band.name for band in found.bands]
+    ['cases', 'S']
     """
+    seed = seed_of(seed, rng) or 0
     problem = problem_of(data)
     if isinstance(seed, bool) or seed < 0:
         raise DataError(f"`seed` must not be negative, not {seed}")
@@ -146,7 +183,7 @@ def prediction_table(
         if name not in known:
             raise DataError(f"'{name}' is not a state{did_you_mean(name, known)} (states: {', '.join(known)})")
     theta = prior_rows(problem, draws, seed) if prior else posterior_rows(data, problem, draws)
-    predictions = predict(problem, theta, times=times, until=until, seed=seed)
+    predictions = predict_bands(problem, theta, times=times, until=until, seed=seed)
     bands = tuple(b for b in predictions.bands if b.kind == "output" or states is None or b.name in states)
     analysis = identifiability_of(data)
     try:

@@ -166,7 +166,7 @@ def _check_header(header: list[str], needed: Sequence[str], file: str) -> None:
     for name in needed:
         if name not in header:
             raise DataError(
-                f"{file} has no column '{name}'{did_you_mean(name, header)} (its columns: {', '.join(header)})"
+                f"{file} has no column '{name}'{did_you_mean(name, header)} (its columns: {', '.join(header)[:200]})"
             )
 
 

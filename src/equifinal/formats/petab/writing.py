@@ -7,7 +7,6 @@ cannot say is refused by name: counts, censored data, increments, known inputs, 
 from __future__ import annotations
 
 import math
-import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -15,10 +14,9 @@ from typing import Any
 
 from equifinal.errors import DataError
 from equifinal.formats.common_model import CommonModel
-from equifinal.formats.petab.formulas import RESERVED as RESERVED_WORDS
-from equifinal.formats.sbml.writing import identifier, model_to_sbml
+from equifinal.formats.petab.naming import identifiers, renamed_model
+from equifinal.formats.sbml.writing import model_to_sbml
 from equifinal.language.expression import (
-    TIME,
     Call,
     Expression,
     Name,
@@ -86,7 +84,7 @@ def problem_to_petab(problem: Problem, nominal: Mapping[str, float]) -> dict[str
 
 class _Writer:
     def __init__(self, problem: Problem, nominal: Mapping[str, float]):
-        self.names = _identifiers(problem)
+        self.names = identifiers(problem)
         self.problem, self.nominal = problem, nominal
         self.common = CommonModel(problem)
         self.conditions: Rows = []
@@ -128,7 +126,7 @@ class _Writer:
         used = {n for e in (*whole.equations.values(), *whole.initial.values(), *kept.values()) for n in names(e)}
         used |= {n for row in self.conditions for n in (row["target"],)}
         whole = replace(whole, parameters=tuple(p for p in whole.parameters if p in used))
-        return model_to_sbml(_renamed_model(whole, self.names), self._values, name=self.problem.name)
+        return model_to_sbml(renamed_model(whole, self.names), self._values, name=self.problem.name)
 
     @property
     def _values(self) -> dict[str, float]:
@@ -330,60 +328,6 @@ def _jumps(model: Model, start: float, observed: set[float]) -> list[tuple[float
     if start in found:
         raise DataError("something happens when the model starts, which PEtab cannot say")
     return sorted(found.items(), key=lambda item: item[0])
-
-
-def _identifiers(problem: Problem) -> dict[str, str]:
-    """An identifier for every name: letters without accents, Greek ones by their names."""
-    found: dict[str, str] = {}
-    every = dict.fromkeys(
-        [
-            *problem.parameters,
-            *(
-                n
-                for e in problem.experiments
-                for m in (e.model, *((e.model.before,) if e.model.before else ()))
-                for n in (
-                    *m.states,
-                    *m.constants,
-                    *m.definitions,
-                    *m.levels,
-                    *m.outputs,
-                    *(f"{x}_start" for x in m.states),
-                )
-            ),
-        ]
-    )
-    for name in every:
-        plain = identifier("".join(map(_ascii, name)))
-        while plain in found.values() or plain.lower() in RESERVED_WORDS:
-            plain += "_"
-        found[name] = plain
-    return {**found, TIME: "time"}
-
-
-def _ascii(char: str) -> str:
-    if char.isascii():
-        return char
-    title = unicodedata.name(char, "").split()
-    return title[-1].lower() if "LETTER" in title else "_"
-
-
-def _renamed_model(model: Model, new: Mapping[str, str]) -> Model:
-    names_only = {name: Name(other) for name, other in new.items() if name != TIME}
-
-    def table(expressions: Mapping[str, Expression]) -> dict[str, Expression]:
-        return {new[name]: substitute(e, names_only) for name, e in expressions.items()}
-
-    return replace(
-        model,
-        states=tuple(new[x] for x in model.states),
-        parameters=tuple(new[p] for p in model.parameters),
-        constants={new[n]: v for n, v in model.constants.items()},
-        equations=table(model.equations),
-        initial=table(model.initial),
-        definitions=table(model.definitions),
-        outputs=tuple(new[y] for y in model.outputs),
-    )
 
 
 def _number(value: float) -> str:

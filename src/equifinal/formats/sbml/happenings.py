@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Any
 
 from equifinal.errors import ModelError
 from equifinal.formats.sbml.functions import ONE, ZERO
+from equifinal.formats.sbml.mathml import MathReader
 from equifinal.formats.sbml.network import Happening, Species
 from equifinal.formats.sbml.settling import Settling
 from equifinal.language.conditions import negated
@@ -38,6 +40,32 @@ class Moment:
     time: Expression
     first: bool
     until: Fraction | None = None
+
+
+def read_event(event: Any, at: int, math: MathReader) -> Happening:
+    """An event as the file has it; ``at`` is its place among them, for those without a name."""
+    name = event.getId() or event.getName() or str(at)
+    where = f"event '{name}'"
+    trigger = event.getTrigger()
+    if trigger is None or trigger.getMath() is None:
+        raise ModelError(f"{where} has no trigger")
+    delay, priority = event.getDelay(), event.getPriority() if event.isSetPriority() else None
+    later = event.getLevel() > 2
+    sets: dict[str, Expression] = {}
+    for i in range(event.getNumEventAssignments()):
+        assignment = event.getEventAssignment(i)
+        if assignment.getMath() is not None:
+            sets[math.renamed[assignment.getVariable()]] = math.read(assignment.getMath(), where)
+    return Happening(
+        name=name,
+        trigger=math.read(trigger.getMath(), f"{where}, trigger"),
+        sets=sets,
+        delay=math.read(delay.getMath(), f"{where}, delay") if delay and delay.getMath() else None,
+        priority=math.read(priority.getMath(), where) if priority and priority.getMath() else None,
+        then=event.isSetUseValuesFromTriggerTime() and not event.getUseValuesFromTriggerTime(),
+        at_once=later and trigger.isSetInitialValue() and not trigger.getInitialValue(),
+        persistent=not (later and trigger.isSetPersistent() and not trigger.getPersistent()),
+    )
 
 
 def events_of(

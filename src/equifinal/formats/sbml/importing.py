@@ -10,10 +10,12 @@ from typing import Any
 
 from equifinal.errors import ModelError
 from equifinal.formats.sbml.functions import ZERO, number
+from equifinal.formats.sbml.happenings import read_event
 from equifinal.formats.sbml.mathml import RATE, MathReader
 from equifinal.formats.sbml.names import fresh, renamed
-from equifinal.formats.sbml.network import Happening, Network, Species, missing_name
+from equifinal.formats.sbml.network import Network, Species, missing_name
 from equifinal.formats.sbml.reading import open_sbml
+from equifinal.language.checks import in_order
 from equifinal.language.expression import (
     Expression,
     Name,
@@ -124,7 +126,7 @@ class _Importer:
         for species in every_species:
             self._one_species(species, changes.get(species.getId(), []))
         self._check_rules()
-        happenings = tuple(self._happening(event, i) for i, event in enumerate(self.events, start=1))
+        happenings = tuple(read_event(event, i, self.math) for i, event in enumerate(self.events, start=1))
         self._put_rates_in()
         return Network(
             file=self.file,
@@ -338,6 +340,7 @@ class _Importer:
         for identifier in (*self.assignments, *self.rate_rules, *self.first, *self.jumping):
             if identifier not in self.names:
                 raise ModelError(f"a rule, initial assignment or event is about '{identifier}', which does not exist")
+        in_order(self.definitions)  # rules that nothing uses must not be circular either
 
     def _put_rates_in(self) -> None:
         """Derivatives that are named in formulas: of a state its rate, of a constant zero."""
@@ -363,29 +366,6 @@ class _Importer:
                 for name, formula in table.items():
                     table[name] = substitute(formula, put)
         raise ModelError("rates are defined in terms of each other")
-
-    def _happening(self, event: Any, at: int) -> Happening:
-        name = event.getId() or event.getName() or str(at)
-        where = f"event '{name}'"
-        trigger = event.getTrigger()
-        if trigger is None or trigger.getMath() is None:
-            raise ModelError(f"{where} has no trigger")
-        delay, priority = event.getDelay(), event.getPriority() if event.isSetPriority() else None
-        later = self.model.getLevel() > 2
-        sets: dict[str, Expression] = {}
-        for assignment in _each(event.getListOfEventAssignments()):
-            if assignment.getMath() is not None:
-                sets[self.names[assignment.getVariable()]] = self.math.read(assignment.getMath(), where)
-        return Happening(
-            name=name,
-            trigger=self.math.read(trigger.getMath(), f"{where}, trigger"),
-            sets=sets,
-            delay=self.math.read(delay.getMath(), f"{where}, delay") if delay and delay.getMath() else None,
-            priority=self.math.read(priority.getMath(), where) if priority and priority.getMath() else None,
-            then=event.isSetUseValuesFromTriggerTime() and not event.getUseValuesFromTriggerTime(),
-            at_once=later and trigger.isSetInitialValue() and not trigger.getInitialValue(),
-            persistent=not (later and trigger.isSetPersistent() and not trigger.getPersistent()),
-        )
 
 
 def number_of(value: float, where: str) -> Number:

@@ -11,14 +11,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from equifinal.showing import Shown
 from equifinal.studies.calibrate.rank_test import holm, rank_p_value
 
 LEVEL = 0.01  # of the whole family of tests
 LOG_LIKELIHOOD = "log likelihood"
 
 
-@dataclass(frozen=True, eq=False)
-class Calibration:
+@dataclass(frozen=True, eq=False, repr=False)
+class Calibration(Shown):
     """Ranks of the truth among posterior draws, a row for each replicate that finished, and why the others failed.
 
     Attributes
@@ -44,6 +45,10 @@ class Calibration:
     failures: tuple[tuple[int, str], ...]
     entries: Sequence[Mapping[str, Any]]
     note: str = ""
+
+    def __repr__(self) -> str:
+        departing = f"departing: {', '.join(self.departing)}" if self.departing else "no sign of miscalibration"
+        return f"<Calibration of {self.problem}, {len(self.ranks)} replicates: {departing}>"
 
     def ranks_of(self, name: str) -> NDArray[np.int64]:
         column = self.ranks[:, self.names.index(name)]

@@ -34,7 +34,8 @@ from equifinal.posterior.posterior import Posterior
 from equifinal.posterior.study import Study
 from equifinal.prediction.fresh_data import from_prior, without_values
 from equifinal.problem.problem import Problem
-from equifinal.results.diagnostics import import_arviz
+from equifinal.results.arviz_lines import ess
+from equifinal.results.arviz_lines import rhat as rank_rhat
 from equifinal.samplers import registry
 from equifinal.samplers.protocol import FibreUse
 from equifinal.samplers.running.sent_once import SentOnce
@@ -99,6 +100,11 @@ def calibrate(
         Whether to show progress on stderr.
     record
         A file to which each replicate is written as it ends; with what is in it already a calibration goes on.
+
+    Examples
+    --------
+    >>> import equifinal
+    >>> found = equifinal.calibrate(equifinal.load("si"), replicates=20)  # doctest: +SKIP
     """
     _require_whole("replicates", replicates, 1, MOST_REPLICATES)
     _require_whole("ranked", ranked, 9, 10_000)
@@ -183,6 +189,7 @@ def _replicate(task: Shared, number: int) -> dict[str, Any]:
             **{key: value for key, value in vars(settings).items() if value is not None},
             fibre=task.fibre if settings.sampler_settings().needs_fibre else None,
             progress=False,
+            predictive=False,
         )
         theta = np.stack([data.posterior[name].values for name in task.posterior.parameters], axis=-1)
         values = ranked_values(task, theta.reshape(-1, theta.shape[-1]))
@@ -232,7 +239,6 @@ def _rank(truth: float, draws: Array, rng: np.random.Generator) -> int:
 
 def _quality(values: Mapping[str, Array], shape: tuple[int, ...]) -> tuple[float, float]:
     """The least effective sample size of all that is ranked, and the largest R-hat."""
-    arviz = import_arviz()
     least, rhat = math.inf, 1.0
     for column in values.values():
         draws = column.reshape(shape)
@@ -242,9 +248,9 @@ def _quality(values: Mapping[str, Array], shape: tuple[int, ...]) -> tuple[float
             least = 0.0
         if np.ptp(draws) == 0 or shape[1] < 4:  # a constant, unless everything stands still
             continue
-        least = min(least, float(arviz.ess(draws, method="bulk")))
+        least = min(least, ess(draws, "bulk"))
         if shape[0] > 1:
-            rhat = max(rhat, float(arviz.rhat(draws)))
+            rhat = max(rhat, rank_rhat(draws))
     return (least if math.isfinite(least) else 0.0), rhat
 
 

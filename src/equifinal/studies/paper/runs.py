@@ -21,7 +21,8 @@ from equifinal.fibre import Fibre
 from equifinal.formats.load import load
 from equifinal.posterior.posterior import Posterior
 from equifinal.posterior.study import Study
-from equifinal.results.diagnostics import import_arviz, summary_row
+from equifinal.results.arviz_lines import rhat
+from equifinal.results.diagnostics import summary_row
 from equifinal.samplers import registry
 from equifinal.samplers.protocol import Task
 from equifinal.samplers.running.beginning import spawn_generators
@@ -172,4 +173,4 @@ def _split_rhat(draws: Array) -> float:
         return float("nan")
     halves = np.concatenate([draws[:, :half], draws[:, half : 2 * half]])
     with np.errstate(all="ignore"):
-        return float(import_arviz().rhat(halves, method="identity"))
+        return rhat(halves, "identity")
