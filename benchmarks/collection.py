@@ -117,9 +117,8 @@ def go_through(path: Path, analyse_for: float, fit_for: float) -> None:
         if analyse_for:
             doing = "analysis"
             tell(doing=doing)
-            start = time.process_time()
             analysis = analysed(problem, time_limit=analyse_for)
-            tell(analysis=_verdict(analysis) + f" ({time.process_time() - start:.0f} CPU s)")
+            tell(analysis=_verdict(analysis))
             if fit_for:
                 doing = "fit"
                 tell(doing=doing)

@@ -237,3 +237,14 @@ def test_states_that_are_not_there():
     assert (found.status == Status.ok).all()
     np.testing.assert_allclose(found.outputs[:, 0, 0], p[:, 0] / p[:, 1], rtol=1e-12)
     assert not found.states[:, 0, [1, 2, 4]].any()
+
+
+def test_an_absent_state_that_nothing_would_take_away():
+    model = Model.parse(
+        "A' = s - d*A\nD' = -k*D\nC' = k*D*A - q*C\nA(0) = 0\nD(0) = 0\nC(0) = 0",
+        outputs=["A"],
+        parameters=["s", "d", "k", "q"],
+    )
+    found = simulate(compile_system(model, model.parameters), [[3.0, 2.0, 1.0, 0.0]], [np.inf])
+    assert found.status[0] == Status.ok
+    np.testing.assert_allclose(found.states[0, 0], [1.5, 0.0, 0.0], rtol=1e-12)

@@ -156,8 +156,11 @@ def _newton(
     defined, going = np.ones(len(x), dtype=bool), np.arange(len(x))  # each lane goes on until it has come to an end
     for _ in range(ITERATIONS):
         here, scale = at[going], np.maximum(sizes[going], np.abs(at[going]))
+        slopes = equations.slopes(here, p[going])
+        absent = (here[:, others] == 0.0) & (slopes == 0.0)  # and stays so, even if nothing would take it away
         reduced = equations.reduced(equations.jacobians(here, p[going]))
-        step, solvable = _solve(reduced, -equations.slopes(here, p[going])[:, :, None], scale[:, others])
+        reduced = np.where(absent[:, :, None] | absent[:, None, :], np.eye(len(others)), reduced)
+        step, solvable = _solve(reduced, -slopes[:, :, None], scale[:, others])
         at[going] = equations.completed(here[:, others, None] + step, totals[going])[:, :, 0]
         last[going], defined[going] = step[:, :, 0], solvable
         small = (np.abs(at[going] - here) <= 1e-3 * CLOSE * scale).all(axis=1)

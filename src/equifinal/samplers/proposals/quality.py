@@ -14,7 +14,7 @@ from equifinal.samplers.proposals.pareto import k_hat
 
 Array = NDArray[np.float64]
 
-INFLATION = 1.13  # of the scale of fitted components
+INFLATION, FEW = 0.13, 5  # of the scale of fitted components; less in so few dimensions, in which a fit is better
 FLATTENED = 0.5  # power of the posterior that the wide part of a proposal describes;
 WIDE_SHARE, WIDE_DF = 0.1, 4.0  # its share, and degrees of freedom
 PRIOR_SHARE = 0.02  # of one that is as wide as the prior
@@ -94,7 +94,8 @@ def defended(mixture: Mixture, wide: Mixture, prior: Mixture, share: float = WID
     were fitted to cannot tell what it misses. Draws of the prior do: a shelf of the posterior with a hundredth of its
     mass, but a tenth of the prior's, has dozens of them in a run.
     """
-    whole = mixture._replace(factor=INFLATION * mixture.factor)
+    wider = 1 + INFLATION * math.sqrt(min(1.0, mixture.dimension / FEW))
+    whole = mixture._replace(factor=wider * mixture.factor)
     long = wide._replace(df=np.full(len(wide.df), WIDE_DF))
     return whole.joined(long, share / (1 - PRIOR_SHARE)).joined(prior, PRIOR_SHARE)
 
