@@ -19,7 +19,6 @@ equifinal`` is quick.
 from __future__ import annotations
 
 from importlib import import_module
-from importlib.metadata import version as _version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -70,7 +69,7 @@ if TYPE_CHECKING:
     from equifinal.words.meaning import sentence as explain
     from equifinal.words.predictions import predict
 
-__version__ = _version("equifinal")
+__version__: str
 
 # where a public name lives, and how it is called there if it has another name
 _HOMES = {
@@ -191,6 +190,10 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":  # not there yet while the package is built
+        from importlib.metadata import version
+
+        return version("equifinal")
     if name not in _HOMES:
         raise AttributeError(f"module 'equifinal' has no attribute '{name}'")
     home, _, own = _HOMES[name].partition(":")

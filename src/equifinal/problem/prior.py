@@ -170,7 +170,7 @@ class Prior:
         return partial(Prior, self.family, coordinate=self.coordinate, **finite, **self.arguments), ()
 
     def log_density(self, x: Any) -> Array:
-        values = np.asarray(x, float).reshape(-1, 1)
+        values = np.ascontiguousarray(x, float).reshape(-1, 1)
         return log_prior(values, prior_table([self])).reshape(np.shape(x))
 
     def sample(self, rng: np.random.Generator, size: int) -> Array:
