@@ -427,8 +427,8 @@ def test_not_is_never_said_of_an_output_that_is_zero():
 def test_a_degree_that_may_not_be_the_least_is_a_bound():
     found = analyse(Model.parse("x' = -a^2*x\nx(0) = b*c\ny = x", ["y"]))
     assert (found.fibre_dimension, found.fibre_degree, found.complete) == (1, 2, True)
-    assert "form a curve with 2 branches" in identifiability_text(found)
-    assert "form a curve with at most 2 branches" in identifiability_text(replace(found, complete=False))
+    for shown in (found, replace(found, complete=False)):  # complex values count, so that fewer may be real
+        assert "form a curve with up to 2 branches" in identifiability_text(shown)
     values = {"continuous": [], "moving": ["b"], "pairs": [], "swapped": ["a"], "changing": []}
     assert assemble(1, **values, degree=2)[-1] == SeveralValues(("a",), 2)
     assert assemble(1, **values, degree=2, exact=False)[-1] == SeveralValues(("a",), 0)

@@ -28,7 +28,8 @@ def changed_settings(data: InferenceData, concerns: Sequence[Concern]) -> dict[s
     change: dict[str, Any] = {}
     if any(kind in kinds for kind in BY_ANOTHER_SEED):
         if asked.get("sampler", "") not in OWN_SAMPLERS:
-            change |= {"sampler": None, "warmup": None}  # the choice made by itself knows more than one that fails
+            # the choice made by itself knows more than one that fails, and its settings with it
+            change |= {"sampler": None, "warmup": None, "aux": None}
         else:
             change["seed"] = int(data.attrs.get("seed", 0)) + 1
     if few := kinds.get("few effective draws"):
@@ -37,7 +38,7 @@ def changed_settings(data: InferenceData, concerns: Sequence[Concern]) -> dict[s
             change["draws"] = draws
         elif asked.get("sampler", "") not in OWN_SAMPLERS:
             change["sampler"] = None
-    if noisy := kinds.get("noisy estimates"):
+    if (noisy := kinds.get("noisy estimates")) and "sampler" not in change:
         change["aux"] = int(noisy.numbers["points"])
     if "one chain" in kinds or "few chains" in kinds:
         change["chains"] = 4
