@@ -96,8 +96,9 @@ def test_the_composite_kernel_is_exact(name: str) -> None:
     assert min(p_values(name, "composite", n=REPLICATES.get(name, 40_000))) > RARE
 
 
-@pytest.mark.parametrize("name", slow_but("circle", of=["product", "circle"]))
-@pytest.mark.parametrize("kernel", slow_but("composite", of=["separate", "composite"]))
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["product", "circle"])
+@pytest.mark.parametrize("kernel", ["separate", "composite"])
 def test_fixed_transitions_are_exact(name: str, kernel: str) -> None:
     assert min(p_values(name, kernel, transition="paper", normal_sd=0.5, tangent_sd=0.3)) > RARE
 
