@@ -146,7 +146,7 @@ def test_user_errors(arguments: list[str], words: str, si: Path, tmp_path: Path,
 
 def test_results_of_others_are_refused_clearly(tmp_path: Path, command: Callable[..., tuple]) -> None:
     foreign = run("decay").copy()
-    del foreign.constant_data
+    del foreign["constant_data"]
     save(foreign, tmp_path / "foreign.nc")
     code, _, errors = command("report", "foreign.nc")
     assert code == 2
