@@ -103,7 +103,8 @@ def test_fixed_transitions_are_exact(name: str, kernel: str) -> None:
     assert min(p_values(name, kernel, transition="paper", normal_sd=0.5, tangent_sd=0.3)) > RARE
 
 
-@pytest.mark.parametrize("name", slow_but("product", of=["product", "si"]))
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["product", "si"])
 def test_the_force_keeps_it_exact(name: str) -> None:
     assert min(p_values(name, "separate", force=True)) > RARE
 
