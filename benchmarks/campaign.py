@@ -33,7 +33,8 @@ from nasty import NASTY
 
 from equifinal.posterior.posterior import Posterior
 from equifinal.problem.problem import Problem
-from equifinal.results.diagnostics import concerns, import_arviz, summarise
+from equifinal.results.arviz_lines import import_arviz
+from equifinal.results.diagnostics import concerns, summarise
 from equifinal.samplers.proposals import mixture as mixtures
 from equifinal.studies.sample import sample
 

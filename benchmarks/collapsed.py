@@ -21,7 +21,7 @@ from equifinal.fibre import Fibre
 from equifinal.fibre.of_problem import fibre_of
 from equifinal.formats.load import load
 from equifinal.posterior.posterior import Posterior
-from equifinal.results.diagnostics import import_arviz
+from equifinal.results.arviz_lines import import_arviz
 from equifinal.samplers.collapsed import sampler as collapsed
 from equifinal.samplers.protocol import Task
 from equifinal.samplers.running.run import RunSettings, run

@@ -28,10 +28,10 @@ from equifinal.formats.load import load
 from equifinal.formats.toml import loads
 from equifinal.posterior.posterior import Posterior
 from equifinal.prediction.simulate import simulate
-from equifinal.results.diagnostics import import_arviz
+from equifinal.results.arviz_lines import import_arviz
 from equifinal.samplers.geometric import sampler as geometric
 from equifinal.samplers.geometric.loops import Weights
-from equifinal.samplers.points.estimator import choose
+from equifinal.samplers.proposals.log_sums import choose
 from equifinal.samplers.pseudo_marginal import sampler as pseudo_marginal
 from equifinal.samplers.running.run import RunSettings, run
 from equifinal.studies.paper.cases import case_study

@@ -32,7 +32,8 @@ from large_models import LARGE
 
 from equifinal.formats.load import load
 from equifinal.problem.problem import Problem
-from equifinal.results.diagnostics import concerns, import_arviz, summarise
+from equifinal.results.arviz_lines import import_arviz
+from equifinal.results.diagnostics import concerns, summarise
 from equifinal.studies.sample import sample
 from tests.support.shared_folder import SHARED
 

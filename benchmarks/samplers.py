@@ -23,8 +23,8 @@ from equifinal.fibre.of_problem import fibre_of
 from equifinal.formats.load import load
 from equifinal.formats.toml import loads
 from equifinal.posterior.posterior import Posterior
-from equifinal.results.diagnostics import import_arviz
-from equifinal.samplers.pseudo_marginal.sampler import PAPER
+from equifinal.results.arviz_lines import import_arviz
+from equifinal.samplers.pseudo_marginal.settings import PAPER
 from equifinal.samplers.running.run import RunSettings, run
 
 MICI = 51.0  # effective draws a second of mici's constrained Hamiltonian Monte Carlo on SI, its geometry fed by hand

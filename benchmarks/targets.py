@@ -24,7 +24,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from equifinal.posterior.study import Study
-from equifinal.results.diagnostics import import_arviz
+from equifinal.results.arviz_lines import import_arviz
 from equifinal.studies.sample import sample
 from tests.support.stored_reference import stored, z_scores
 from tests.support.targets import TARGETS
