@@ -35,7 +35,6 @@ from equifinal.algebra.arithmetic.budget import (
 )
 from equifinal.algebra.arithmetic.polynomials import (
     Polynomial,
-    Ratio,
     coefficients_in,
     divided_out,
     ring,
