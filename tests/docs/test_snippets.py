@@ -81,3 +81,17 @@ def test_links_and_files_that_are_named_are_there(page: str) -> None:
     links = [(ROOT / page).parent / link for link in LINK.findall(text)]
     files = [ROOT / name for name in FILE.findall(text)]
     assert not [str(path) for path in (*links, *files) if not path.exists()]
+
+
+EXTENSION_POINTS = r"equifinal\.(ode|samplers|samplers\.(registry|protocol|searching\..*|points\.law))"
+
+
+@pytest.mark.parametrize("page", WITH_EXAMPLES)
+def test_pages_import_public_names(page: str) -> None:
+    imported = [
+        module
+        for block in blocks_of(page)
+        if block.kind == "python"
+        for module in re.findall(r"^\s*(?:from|import) (equifinal\.[\w.]+)", block.body, flags=re.MULTILINE)
+    ]
+    assert [module for module in imported if not re.fullmatch(EXTENSION_POINTS, module)] == []

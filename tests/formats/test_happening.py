@@ -138,7 +138,7 @@ def test_titles() -> None:
 
 def test_check_says_what_happens() -> None:
     words = problem_words(everything())
-    assert "at t = 0, 12, ..., 60 (6 times): 5 is added to infusion_blood" in words
+    assert "at t = 0, 12, ..., 60 (6 times): infusion_blood rises by 5" in words
     assert "at t = 7: D becomes D/2" in words
     assert "at t = tlag: D is added to gut" in words
     assert "starts at t = tlag - 1" in words

@@ -81,7 +81,10 @@ def test_rng_beside_seed() -> None:
     np.testing.assert_array_equal(*same)
     drawn = [equifinal.sample(problem, **settings, rng=np.random.default_rng(3)).attrs["seed"] for _ in range(2)]
     assert drawn[0] == drawn[1]
-    with pytest.raises(DataError, match="either seed or rng"):
-        equifinal.sample(problem, seed=1, rng=2, **settings)
+    found = [equifinal.equivalents(problem, n=3, **given).theta for given in ({"seed": 7}, {"rng": 7})]
+    np.testing.assert_array_equal(*found)
+    for function in (equifinal.sample, equifinal.calibrate):
+        with pytest.raises(DataError, match="either seed or rng"):
+            function(problem, seed=1, rng=2, progress=False)
     with pytest.raises(DataError, match="rng must be a seed"):
         equifinal.sample(problem, rng="x", **settings)

@@ -209,12 +209,12 @@ def number_text(value: Fraction) -> str:
     """A short exact writing: a whole number, a decimal, or a fraction."""
     if value.denominator == 1 and abs(value.numerator) < LONG:
         return str(value.numerator)
-    decimal = _float_text(value)
-    if 0 < len(decimal) <= 12 and Fraction(decimal) == value:
+    decimal, fraction = _float_text(value), f"{value.numerator}/{value.denominator}"
+    if 0 < len(decimal) <= max(12, len(fraction)) and Fraction(decimal) == value:
         return decimal
     if value.denominator < LONG and abs(value.numerator) < LONG:
-        return f"{value.numerator}/{value.denominator}"
-    return _decimal_text(value) or f"{value.numerator}/{value.denominator}"
+        return fraction
+    return _decimal_text(value) or fraction
 
 
 LONG = 10**20  # whole numbers from here on are written with an exponent

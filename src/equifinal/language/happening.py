@@ -27,7 +27,7 @@ def happening_lines(model: Model) -> list[str]:
     for event in model.events:
         groups.setdefault((*event.sets.items(), event.first), []).append(event)
     for events in groups.values():
-        effects = ", ".join(_effect(name, value) for name, value in events[0].sets.items())
+        effects = ", ".join(_effect(name, value, name in model.levels) for name, value in events[0].sets.items())
         before = ", before an observation at that time" if events[0].first else ""
         lines.append(f"at t = {_times([event.time for event in events])}: {effects}{before}")
     return lines
@@ -44,15 +44,20 @@ def _times(times: list[Expression]) -> str:
     return f"{texts[0]}, {texts[1]}, ..., {texts[-1]} ({len(texts)} times)"
 
 
-def _effect(name: str, value: Expression) -> str:
-    if isinstance(value, Sum) and value.terms[0] == Name(name):
-        rest = value.terms[1] if len(value.terms) == 2 else Sum(value.terms[1:])
-        if isinstance(rest, Number) and rest.value < 0:
-            return f"{number_text(-rest.value)} is taken from {name}"
-        if isinstance(rest, Product) and isinstance(rest.factors[0], Number) and rest.factors[0].value < 0:
-            return f"{_written(_positive(rest))} is taken from {name}"
-        return f"{_written(rest)} is added to {name}"
-    return f"{name} becomes {_written(value)}"
+def _effect(name: str, value: Expression, is_level: bool) -> str:
+    """What happens to a state, or to a level, such as the rate of an infusion."""
+    if not (isinstance(value, Sum) and value.terms[0] == Name(name)):
+        return f"{name} becomes {_written(value)}"
+    rest = value.terms[1] if len(value.terms) == 2 else Sum(value.terms[1:])
+    if isinstance(rest, Number) and rest.value < 0:
+        change, falls = number_text(-rest.value), True
+    elif isinstance(rest, Product) and isinstance(rest.factors[0], Number) and rest.factors[0].value < 0:
+        change, falls = _written(_positive(rest)), True
+    else:
+        change, falls = _written(rest), False
+    if is_level:
+        return f"{name} {'falls' if falls else 'rises'} by {change}"
+    return f"{change} is {'taken from' if falls else 'added to'} {name}"
 
 
 def _positive(product: Product) -> Expression:

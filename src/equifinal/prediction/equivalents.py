@@ -15,6 +15,7 @@ from equifinal.fibre.of_problem import fibre_of
 from equifinal.language.expression import to_text
 from equifinal.prediction.simulate import Trajectory, checked_values, simulate
 from equifinal.problem.problem import Problem, SolverSettings
+from equifinal.randomness import seed_of
 from equifinal.showing import Shown
 
 Array = NDArray[np.float64]
@@ -105,7 +106,8 @@ def equivalents(
     *,
     combinations: Sequence[str] = (),
     times: Sequence[float] | Array | None = None,
-    seed: int = 0,
+    seed: int | None = None,
+    rng: Any = None,
     time_limit: float = 60.0,
     effort: float = 3.0,
 ) -> Equivalents:
@@ -121,6 +123,10 @@ def equivalents(
         Identifiable combinations known by hand, instead of an analysis; they are checked.
     times
         When to compare the outputs; by default over the span of the data.
+    seed
+        The same seed gives the same vectors; 0 unless given.
+    rng
+        In place of ``seed``: a `numpy.random.Generator`, or anything that `numpy.random.default_rng` makes one of.
     time_limit, effort
         Of the analysis, as in `analyse`.
 
@@ -135,6 +141,7 @@ def equivalents(
         raise DataError(f"equivalents needs a Problem, such as equifinal.load(FILE) gives, not {problem!r:.60}")
     if not isinstance(at or {}, Mapping):
         raise DataError("'at' must map names of parameters to numbers")
+    seed = seed_of(seed, rng) or 0
     given = checked_values(problem, at or {})
     grid = _grid(problem, times)
     fibre = fibre_of(problem, combinations, outputs_only=True, time_limit=time_limit, effort=effort, seed=seed)

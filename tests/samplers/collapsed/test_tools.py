@@ -47,6 +47,19 @@ def test_another_chart_needs_fewer_points(fibre: Fibre, at: np.ndarray) -> None:
     assert 4 * best.number <= own.number
 
 
+def test_one_point_is_enough_where_there_is_no_noise() -> None:
+    """On lines k*m of loguniform priors the law of points is the prior's; not so with normal ones, off their mean."""
+    found = {}
+    for prior in (Prior("loguniform", lower=0.01, upper=100), Prior("normal", mean=1, sd=1, lower=0)):
+        fibre = Fibre(["k*m"], {"k": prior, "m": prior})
+        theta = np.array([[0.3, 5.0]])
+        tools = Tools(fibre, Settings())
+        found[prior.family] = tools.enough(fibre.xi(theta), _moments(fibre, theta), np.random.default_rng(3))
+    assert found["loguniform"].number == 1
+    assert found["normal"].number > 1
+    assert max(one.noise for one in found.values()) < LITTLE_NOISE
+
+
 def test_all_ways_estimate_the_same_density(fibre: Fibre, at: np.ndarray) -> None:
     """Means of many estimates, whatever chart and law; a false alarm once in some 100,000 times."""
     tools, rng, c = Tools(fibre, Settings()), np.random.default_rng(2), fibre.xi(at)

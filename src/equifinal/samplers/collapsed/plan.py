@@ -19,6 +19,7 @@ from equifinal.errors import SamplingError
 from equifinal.fibre import Fibre
 from equifinal.language.expression import Name
 from equifinal.posterior.posterior import Posterior
+from equifinal.samplers.collapsed.settings import POINTS
 from equifinal.samplers.collapsed.tools import LITTLE_NOISE, Enough, Tools
 from equifinal.samplers.coordinates.of_combinations import combination_coordinates
 from equifinal.samplers.marginal.noise_integral import NoiseIntegral, apart, fitted, nothing
@@ -240,11 +241,14 @@ class _Search:
         )
 
     def _enough_points_for(self, found: Proposal) -> Enough:
-        """The number of points on a fibre that draws of the posterior need, at least as many as so far."""
+        """The number of points on a fibre that draws of the posterior need, at least as many as so far.
+
+        And at least a few: among them chains draw theta anew in every iteration, whether they move or not.
+        """
         rng, (weights, *_) = self.counted.rng, found.weights
         x = found.start[0, rng.choice(len(weights), DRAWN, p=weights)]
         c, _ = self.counted.coordinates.backward(x)
-        return self.tools.at_least(self.enough.number, self.enough.way, c, self.counted.moments, rng)
+        return self.tools.at_least(max(self.enough.number, POINTS[0]), self.enough.way, c, self.counted.moments, rng)
 
 
 def _equal_weights(draws: Array) -> Array:

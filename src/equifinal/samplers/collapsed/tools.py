@@ -25,7 +25,8 @@ from equifinal.samplers.pseudo_marginal import sampler as pseudo_marginal
 
 Array = NDArray[np.float64]
 
-LITTLE_NOISE = 0.02  # variance of log hat p_C that is good enough
+LITTLE_NOISE = 0.02  # variance of log hat p_C that is good enough,
+NO_NOISE = 1e-9  # and that of a law from which a single point tells as much as many
 FEW = 64  # points: if the fibre's own chart needs no more, no other is tried
 OTHERS, BEST = 12, 3  # charts that are tried, and of these (with each law) how many with more points
 
@@ -44,13 +45,17 @@ class Enough(NamedTuple):
     way: int
     noise: float
 
+    @property
+    def is_enough(self) -> bool:
+        return self.noise < (LITTLE_NOISE if self.number > 1 else NO_NOISE)
+
 
 class Tools:
     """Estimators of p_C for a fibre and settings: with so many points, in one way or another."""
 
     def __init__(self, fibre: Fibre, settings: Settings):
         self.fibre, self.settings = fibre, settings
-        self.numbers = POINTS if settings.aux is None else (int(settings.aux),)
+        self.numbers = (1, *POINTS) if settings.aux is None else (int(settings.aux),)
         self.ways = [Way((), "")]
         asked = settings.charts or settings.partition != "volume" or settings.law != "auto"
         if fibre.dimension > 1 and len(self.numbers) > 1 and not asked:
@@ -66,18 +71,21 @@ class Tools:
         return pseudo_marginal.estimator(self.fibre, settings)
 
     def enough(self, c: Array, moments: Moments, rng: np.random.Generator) -> Enough:
-        """As few points as make log hat p_C nearly free of noise over c (n, q), on average, in the best way."""
+        """As few points as make log hat p_C nearly free of noise over c (n, q), on average, in the best way.
+
+        A single one if it is free of it altogether.
+        """
         few = [number for number in self.numbers if number <= FEW] or [self.numbers[0]]
         found = self.at_least(few[0], 0, c, moments, rng, few[-1])
-        if found.noise < LITTLE_NOISE or len(self.ways) == 1:
+        if found.is_enough or len(self.ways) == 1:
             more = [number for number in self.numbers if number > found.number]
-            return found if found.noise < LITTLE_NOISE or not more else self.at_least(more[0], 0, c, moments, rng)
+            return found if found.is_enough or not more else self.at_least(more[0], 0, c, moments, rng)
         tried = [self._tried(few[-1], way, c, moments, rng) for way in range(len(self.ways))]
         best = sorted((one for one in tried if math.isfinite(one.noise)), key=lambda one: one.noise)[:BEST]
         for number in self.numbers[1:]:
             for way in [one.way for one in best] or [0]:
                 found = self._tried(number, way, c, moments, rng)
-                if found.noise < LITTLE_NOISE:
+                if found.is_enough:
                     return found
         return found
 
@@ -89,7 +97,7 @@ class Tools:
         for more in self.numbers:
             if number <= more <= most:
                 found = self._tried(more, way, c, moments, rng)
-                if found.noise < LITTLE_NOISE:
+                if found.is_enough:
                     break
         return found
 

@@ -34,6 +34,7 @@ from equifinal.posterior.posterior import Posterior
 from equifinal.posterior.study import Study
 from equifinal.prediction.fresh_data import from_prior, without_values
 from equifinal.problem.problem import Problem
+from equifinal.randomness import seed_of
 from equifinal.results.arviz_lines import ess
 from equifinal.results.arviz_lines import rhat as rank_rhat
 from equifinal.samplers import registry
@@ -75,6 +76,7 @@ def calibrate(
     draws: int | None = None,
     thin: int | None = None,
     seed: int | None = None,
+    rng: Any = None,
     options: Mapping[str, Any] | None = None,
     ranked: int = RANKED,
     fibre: Fibre | None = None,
@@ -90,6 +92,8 @@ def calibrate(
         How many data sets are simulated and fitted.
     sampler, chains, warmup, draws, thin, seed, options
         Of each fit, see `RunSettings`; 1000 draws per chain unless given. The seed determines everything.
+    rng
+        In place of ``seed``: a `numpy.random.Generator`, or anything that `numpy.random.default_rng` makes one of.
     ranked
         L: among how many draws of a fit the truth is ranked.
     fibre
@@ -112,7 +116,8 @@ def calibrate(
     study = Study.of(problem)
     problem = study.problem
     _require_times(problem)
-    asked = {"sampler": sampler, "chains": chains, "warmup": warmup, "draws": draws, "thin": thin, "seed": seed}
+    asked = {"sampler": sampler, "chains": chains, "warmup": warmup, "draws": draws, "thin": thin}
+    asked["seed"] = seed_of(seed, rng)
     usual = {} if draws is not None or "draws" in problem.sampling else {"draws": DRAWS}
     settings = run_settings(problem, asked | usual | {"options": options})
     assert settings.draws is not None
