@@ -1,12 +1,13 @@
 """Identifiability over collections of models: right, wrong or not finished, and how fast.
 
-    uv run --with symident python benchmarks/identifiability.py [words in model names ...]
+    uv run --with symident python benchmarks/identifiability.py [--table FILE] [words in model names ...]
 
 First the shared collection of models with known answers, read from ``../shared`` next to the checkout or from the
 folder in EQUIFINAL_SHARED; then `hard_models.json`, whose answers are not known, so that a model is done (``global``)
 or not (``local``). CPU seconds of ours, of symident where that is installed (its local analysis, in the same run), and
 those published for StructuralIdentifiability.jl, measured on another machine. There is no time limit, so that answers
-do not depend on what else the machine does: the default effort ends what is too large. docs/scoreboard.md has a run.
+do not depend on what else the machine does: the default effort ends what is too large. ``--table`` writes the table in
+docs/scoreboard.md.
 """
 
 from __future__ import annotations
@@ -33,15 +34,16 @@ from equifinal.language.parser import parse_expression
 
 # Dong, Goodbrake, Harrington and Pogudin (2023): seconds on a Xeon, for parameters' identifiability
 PUBLISHED = {
-    "Pharm": 152,
-    "PK2": 131,
-    "SEAIJRC": 85,
-    "QY": 49,
-    "MAPK_model_(5": 48,
-    "HighDimNonLin": 20.6,
-    "SIWR_original": 13.7,
-    "MAPK_model_(6": 8.0,
-    "Fujita": 2.5,
+    "Pharm": "152",
+    "PK2": "131",
+    "SEAIJRC Covid model": "85",
+    "QY": "49",
+    "MAPK model (5 outputs)": "48",
+    "HighDimNonLin": "20.6",
+    "SIWR original": "13.7",
+    "MAPK model (6 outputs)": "8.0",
+    "Fujita": "2.5",
+    **dict.fromkeys(["SEUIR", "SIR 19", "NFkB", "QWWC", "LeukaemiaLeon2021"], "none"),
 }
 LONGEST = 60  # CPU seconds for symident
 WORDS = {"global": "globally", "local": "locally", "non": "not"}
@@ -132,42 +134,57 @@ def _plain(expression: Any, numbers: dict[str, str]) -> str:
     return text
 
 
+COLUMNS = ("model", "e", "x", "θ", "y", "answer", "r", "D", "CPU s", "symident", "published")
+
+
+def measure(entry: dict[str, Any]) -> tuple[dict[str, str], str, str, float]:
+    """A row of the table, the verdict with its reason, and CPU seconds."""
+    name = entry["name"].removeprefix("sijl_bench_").replace("_", " ") if entry["family"] != "hard" else entry["name"]
+    model = model_of(entry)
+    experiments = [model.vary(constants=values) for values in entry.get("experiments", [{}])]
+    began = cpu_seconds()
+    result = analyse(experiments, time_limit=inf)
+    elapsed = cpu_seconds() - began
+    answer = result.scope
+    if answer == "global" and not result.complete:
+        answer += ", generators incomplete"
+    if entry["family"] == "hard":
+        verdict, reason = "local" if answer == "local" else "global", result.unfinished
+    else:
+        verdict, reason = judge(entry, model, result)
+    degree = str(result.fibre_degree) if answer == "global" else f"at most {result.fibre_degree}"
+    numbers = (len(experiments), len(model.states), len(result.parameters), len(model.outputs))
+    cells = (name, *map(str, numbers), answer, str(result.fibre_dimension), "?" if answer == "local" else degree)
+    row = (*cells, f"{elapsed:.2f}", beside(model), PUBLISHED.get(name, ""))
+    reason = "; ".join(filter(None, (result.certificate["method"], reason)))
+    return dict(zip(COLUMNS, row, strict=True)), verdict, reason, elapsed
+
+
 def main() -> None:
     wanted = sys.argv[1:]
+    table = Path(wanted[1]) if wanted[:1] == ["--table"] else None
+    wanted = wanted[2:] if table else wanted
     seconds: list[float] = []
     verdicts: Counter[tuple[str, str]] = Counter()
-    print(f"{'model':42} {'x':>3} {'theta':>5} {'y':>2} {'verdict':9} ", end="")
-    print(f"{'CPU s':>7} {'symident':>9} {'published':>9}  r D  method")
+    if table:
+        table.write_text(f"| {' | '.join(COLUMNS)} |\n{'|---' * len(COLUMNS)}|\n")
     for entry in (*collection(), *hard_models()):
         if wanted and not any(word in entry["name"] for word in wanted):
             continue
-        model = model_of(entry)
-        experiments = [model.vary(constants=values) for values in entry.get("experiments", [{}])]
-        began = cpu_seconds()
-        result = analyse(experiments, time_limit=inf)
-        elapsed = cpu_seconds() - began
-        if entry["family"] == "hard":
-            done = result.scope == "global" and result.complete
-            verdict, reason = "global" if done else "local", result.unfinished
-        else:
-            verdict, reason = judge(entry, model, result)
+        row, verdict, reason, elapsed = measure(entry)
         seconds.append(elapsed)
         verdicts[entry["family"], verdict] += 1
-        method = result.certificate["method"]
-        published = next((f"{t:g}" for name, t in PUBLISHED.items() if name in entry["name"]), "-")
-        print(
-            f"{entry['name'][:42]:42} {len(model.states):3} {len(model.parameters):5} {len(model.outputs):2} "
-            f"{verdict:9} "
-            f"{elapsed:7.2f} {beside(model):>9} {published:>9}  "
-            f"{result.fibre_dimension} {result.fibre_degree}  {method}{'; ' if reason else ''}{reason}",
-            flush=True,
-        )
+        print(*row.values(), verdict, reason, sep="; ", flush=True)
+        if table:
+            with table.open("a") as out:
+                print(f"| {' | '.join(row.values())} |", file=out)
     print()
     for family in ("ic", "core", "extended", "hard"):
         counts = {v: n for (f, v), n in sorted(verdicts.items()) if f == family}
         if counts:
             print(f"{family:9} " + ", ".join(f"{v} {n}" for v, n in counts.items()))
-    print(f"median {statistics.median(seconds):.2f} s, longest {max(seconds):.1f} s, all {sum(seconds):.0f} s")
+    print(f"{len(seconds)} models, median {statistics.median(seconds):.2f} CPU s, ", end="")
+    print(f"longest {max(seconds):.1f} s, all {sum(seconds):.0f} s")
 
 
 if __name__ == "__main__":

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 from mpmath import expm, mp, mpf
@@ -189,7 +191,7 @@ def test_a_lane_that_runs_out_of_steps_for_its_sensitivities():
 # --- random models ----------------------------------------------------------------------------------------
 
 
-def wrong_seeds(seeds: range) -> list[tuple]:
+def wrong_seeds(seeds: Sequence[int]) -> list[tuple]:
     """Random models whose solution says ok and is wrong, by both references; a lane may fail, but few do."""
     wrong, failed = [], 0
     for seed in seeds:
@@ -211,6 +213,28 @@ def wrong_seeds(seeds: range) -> list[tuple]:
 
 def test_random_models():
     assert wrong_seeds(range(25)) == []
+
+
+def test_random_models_that_switch_at_the_beginning_of_a_step():
+    """When an input jumps, and, for sensitivities, when a state leaves zero."""
+    assert wrong_seeds([43984, 62896, 63076, 70385]) == []
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_jump_that_switches_at_once(method):
+    """After a quiet stretch x runs away, and what z feels of it is over in a ten-thousandth of the steps before."""
+    r, K, on, times = 82.0, 2.5e-7, 0.17, np.linspace(0.03, 0.39, 13)
+    found = solve(
+        "x' = r*u\nz' = x^2/(K + x^2)\nx(0) = 0.001\nz(0) = 0",
+        {"r": r, "K": K},
+        times,
+        Inputs.step([0.0, on], [0.0, 1.0]),
+        method=method,
+    )
+    late, root = np.maximum(times - on, 0.0), np.sqrt(K)
+    missed = root / r * (np.arctan((0.001 + r * late) / root) - np.arctan(0.001 / root))
+    exact = np.minimum(times, on) * 1e-6 / (K + 1e-6) + late - missed
+    assert own_errors(found.states[0][:, 1:], exact[:, None]).max() < 1e-5
 
 
 @pytest.mark.slow

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
 from equifinal.identifiability.analysis import analyse
+from equifinal.identifiability.trajectories import judge_trajectories
 from equifinal.identifiability.verdicts import Design, Identifiability
-from equifinal.language.model import Model
+from equifinal.language.expression import Number
+from equifinal.language.model import Event, Model
+from equifinal.language.parser import parse_expression
 from equifinal.posterior.design import analysed, examined
 from equifinal.posterior.study import Study
 from equifinal.problem.data import Experiment, InputSeries, Observations
@@ -86,6 +91,36 @@ def test_functions_and_time_are_solved_for() -> None:
     assert result.design.rank == 3
     fibre, note = Study(problem_of(model)).coarsest_fibre  # its guard compares outputs along fibres
     assert (fibre.dimension, note) == (1, "")
+
+
+SWALLOWED = "gut' = -ka*gut\nblood' = ka*gut - ke*blood\ngut(0) = 0\nblood(0) = 0\ny = blood/V\n"
+DOSE = Event(Number(Fraction(0)), {"gut": parse_expression("gut + 100*F")})
+
+
+def test_an_output_that_is_undefined_before_the_first_dose() -> None:
+    """A share of nothing tells nothing; from the dose on it tells the two rates apart."""
+    model = Model.parse(SWALLOWED + "part = blood/(blood + gut)", ["y", "part"]).vary(events=[DOSE])
+    result = analysed(problem_of(model))
+    assert result.parameters == {"ka": "globally", "ke": "globally", "V": "not", "F": "not"}
+    assert result.design is not None
+    assert (result.design.rank, result.design.enough) == (3, True)
+
+
+def test_a_trajectory_that_is_undefined_before_the_first_dose() -> None:
+    quantities = {"part": "blood/(blood + gut)", "seen": "2*blood/V", "unseen": "gut/V"}
+    model = Model.parse(SWALLOWED, ["y"], quantities=quantities).vary(events=[DOSE])
+    (judged,) = judge_trajectories(model, analyse(model))
+    assert judged == {"gut": "not", "blood": "not", "part": "locally", "seen": "globally", "unseen": "locally"}
+
+
+def test_an_examination_that_takes_too_long_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = problem_of(INFUSED, inputs={"u": InputSeries(np.array([0.0]), np.array([1.0]))})
+    alone = analyse([experiment.analysed for experiment in problem.experiments])
+    monkeypatch.setattr("equifinal.posterior.design._rank", lambda *_: time.sleep(600))
+    for end in (time.monotonic() + 0.01, time.monotonic() - 1.0):
+        result = examined(problem, alone, end=end)
+        assert (result.design, result.unfinished) == (None, "out of time")
+        assert "no time to find out how much they determine" in identifiability_text(result)
 
 
 def test_a_stored_analysis_is_read_back() -> None:

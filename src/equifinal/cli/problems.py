@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -51,15 +52,16 @@ def analyse(
 
     loaded = load_problem(problem)
     models = [e.analysed for e in loaded.experiments]
+    end = time.monotonic() + time_limit
     analysis = analysed(loaded, time_limit=time_limit, effort=effort, seed=seed)
     if quantity:
-        advice = advise_on(models, quantity, time_limit=time_limit, effort=effort, seed=seed)
+        advice = advise_on(models, quantity, time_limit=_left(end), effort=effort, seed=seed)
         analysis = replace(analysis, advice=tuple(advice))
     judged: Any = {}
     if states:
         from equifinal.identifiability.trajectories import judge_trajectories
 
-        verdicts = judge_trajectories(models, analysis, time_limit=time_limit, seed=seed)
+        verdicts = judge_trajectories(models, analysis, time_limit=_left(end), seed=seed)
         judged = {e.name: words for e, words in zip(loaded.experiments, verdicts, strict=True)}
     if as_json:
         from equifinal.words.identifiability import identifiability_json
@@ -72,6 +74,11 @@ def analyse(
             from equifinal.words.identifiability import trajectories_page
 
             console().print(trajectories_page(judged))
+
+
+def _left(end: float) -> float:
+    """Seconds, but never none: what takes no time at all is still done."""
+    return max(end - time.monotonic(), 0.01)
 
 
 def check(problem: ProblemArgument, as_json: JsonOption = False) -> None:

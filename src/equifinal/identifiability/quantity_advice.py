@@ -49,9 +49,7 @@ def advise_on(
     def verdict(varied: Sequence[Model]) -> str:
         limit = end - time.monotonic()
         if limit <= 0:
-            raise IdentifiabilityError(
-                f"could not find within {time_limit:g} s what would make {quantity} identifiable"
-            )
+            raise IdentifiabilityError(f"could not find within the time limit what would make {quantity} identifiable")
         constants = {name: Number(value) for name, value in varied[0].constants.items()}
         asked = substitute(function, constants)
         found = analyse(varied, time_limit=limit, effort=effort, seed=seed)

@@ -9,8 +9,10 @@ points, and the largest rank counts: randomness can only make it too small.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -19,8 +21,9 @@ from numpy.typing import NDArray
 from equifinal import ode
 from equifinal.errors import EquifinalError, IdentifiabilityError
 from equifinal.identifiability.analysis import analyse
+from equifinal.identifiability.child import in_child
 from equifinal.identifiability.lifting.functions import NotLiftable
-from equifinal.identifiability.verdicts import LOCALLY, NOT, UNKNOWN, Design, Identifiability
+from equifinal.identifiability.verdicts import LOCALLY, NOT, OUT_OF_TIME, UNKNOWN, Design, Identifiability
 from equifinal.language.expression import Expression, Name, evaluate, names, to_text
 from equifinal.language.functions import call_on_arrays
 from equifinal.language.lowering import without_conditions
@@ -67,19 +70,25 @@ def analysed(
     parameters is then a combination of its own, and verdicts come from numbers alone.
     """
     models = [experiment.analysed for experiment in problem.experiments]
+    end = time.monotonic() + time_limit
     try:
         found = analyse(models, time_limit=time_limit, effort=effort, seed=seed)
     except NotLiftable as error:
-        return _from_numbers(problem, error, seed)
-    return examined(problem, found, seed=seed) if examine else found
+        return _from_numbers(problem, error, seed, end)
+    return examined(problem, found, seed=seed, end=end) if examine else found
 
 
-def examined(problem: Problem, analysis: Identifiability, *, seed: int = 0) -> Identifiability:
-    """The analysis with what the experiments really determine, where that may be less, and verdicts it left open."""
+def examined(problem: Problem, analysis: Identifiability, *, seed: int = 0, end: float = inf) -> Identifiability:
+    """The analysis with what the experiments really determine, where that may be less, and verdicts it left open.
+
+    If there is no time for that before `end`, by the monotonic clock, the analysis says so.
+    """
     models = [experiment.analysed for experiment in problem.experiments]
     if all(model.is_plain and not model.inputs for model in models):
         return analysis
-    best = _rank(problem, seed)
+    best, in_time = _rank_until(end, problem, seed)
+    if not in_time:
+        return replace(analysis, unfinished=OUT_OF_TIME)
     if best is None:
         return analysis
     theta = tuple(analysis.parameters)
@@ -107,9 +116,11 @@ def examined(problem: Problem, analysis: Identifiability, *, seed: int = 0) -> I
     return replace(analysis, parameters=verdicts, design=design, fibre_dimension=dimension)
 
 
-def _from_numbers(problem: Problem, reason: NotLiftable, seed: int) -> Identifiability:
+def _from_numbers(problem: Problem, reason: NotLiftable, seed: int, end: float) -> Identifiability:
     """Verdicts from the rank alone; every parameter is a combination of its own."""
-    best = _rank(problem, seed)
+    best, in_time = _rank_until(end, problem, seed)
+    if not in_time:
+        raise IdentifiabilityError(f"{reason}; and its sensitivities were not computed within the time limit") from None
     if best is None:
         raise IdentifiabilityError(f"{reason}; and its sensitivities could not be computed either") from None
     theta = tuple(dict.fromkeys(n for e in problem.experiments for n in e.analysed.parameters))
@@ -138,6 +149,14 @@ def _from_numbers(problem: Problem, reason: NotLiftable, seed: int) -> Identifia
 
 
 # --- the rank ---
+
+
+def _rank_until(end: float, problem: Problem, seed: int) -> tuple[_Rank | None, bool]:
+    """The rank, and whether it was found in time; solves of any length can be ended in a process of their own."""
+    if end == inf:
+        return _rank(problem, seed), True
+    left = end - time.monotonic()
+    return in_child(lambda _: _rank(problem, seed), left) if left > 0 else (None, False)
 
 
 def _rank(problem: Problem, seed: int) -> _Rank | None:
@@ -225,9 +244,11 @@ def _sensitivities(
         atol=1e-3 * rtol,
         max_steps=200_000,
         sensitivities=True,
+        wanted=np.zeros((len(times), len(model.outputs)), dtype=bool),
     )
     assert found.sensitivities is not None
-    slopes = np.where((found.status == 0)[:, None, None, None], found.sensitivities, np.nan)
+    told = np.where(np.isfinite(found.sensitivities), found.sensitivities, 0.0)  # where it is undefined: nothing
+    slopes = np.where((found.status == 0)[:, None, None, None], told, np.nan)
     slopes = slopes * draws[:, None, None, columns]
     size = np.abs(slopes).max(axis=(1, 3), keepdims=True)
     rows = (slopes / np.where(size > 0, size, 1.0)).reshape(len(draws), -1, len(used))

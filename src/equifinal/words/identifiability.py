@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from equifinal.identifiability.advice import Advice
 from equifinal.identifiability.freedoms import AnyOrder, Exchange, Freedom, JointMotion, Scaling, SeveralValues, Shift
-from equifinal.identifiability.verdicts import GLOBALLY
+from equifinal.identifiability.verdicts import GLOBALLY, OUT_OF_TIME
 from equifinal.language.expression import number_text, to_text
 
 if TYPE_CHECKING:
@@ -195,6 +195,8 @@ def design_sentences(result: Identifiability) -> list[str]:
     """Whether the real inputs, doses and switches determine as much as the analysis says that rich ones can."""
     sentences = [assumption] if (assumption := assumption_sentence(result)) else []
     design = result.design
+    if design is None and sentences and result.unfinished == OUT_OF_TIME:
+        sentences.append("There was no time to find out how much they determine.")
     if design is None or "numbers" in result.assumptions:
         return sentences
     where = f"at {design.points} random points of the prior, dense times, to 1e-12"

@@ -35,7 +35,6 @@ from equifinal.algebra.arithmetic.budget import (
 )
 from equifinal.algebra.arithmetic.polynomials import (
     Polynomial,
-    Ratio,
     coefficients_in,
     divided_out,
     ring,
@@ -214,36 +213,38 @@ class Eliminator:
         self.constraints, self.result.links = [e for e in constraints if not e.is_zero()], links
 
     def _derivative(self, polynomial: Polynomial) -> Polynomial:
-        """Numerator of the time derivative along the flow."""
-        total = Ratio(self.context.constant(0), self.context.constant(1), cancelled=True)
+        """Numerator of the time derivative along the flow, over the least common denominator of the rates."""
         shift = {self.result.jets[s, k]: self.result.jets.get((s, k + 1)) for s, k in self.result.jets}
         variables = self.context.gens()
-        degrees = polynomial.degrees()
-        plain = self.context.constant(0)
-        for i, degree in enumerate(degrees):
-            if not degree:
-                continue
-            if len(total.over) > self.size_limit:
+        changing = [i for i, degree in enumerate(polynomial.degrees()) if degree]
+        under = self._common_denominator([i for i in changing if i in self.result.states])
+        total = self.context.constant(0)
+        for i in changing:
+            if len(total) > self.size_limit:
                 raise TooLarge
             slope = polynomial.derivative(i)
-            self.budget.spend(len(polynomial))
+            self.budget.spend(len(polynomial) + len(total) / 5)
             if i in shift:
                 following = shift[i]
                 if following is None:
                     raise TooLarge
-                plain = plain + slope * variables[following]
+                rate = variables[following] * under
             elif i in self.result.states:
-                rate = self.flow[i]
-                self.budget.spend(product_steps(slope, rate.over) + self._sum_steps(total, rate))
-                total = total + Ratio(slope * rate.over, rate.under)
-        return self._cleaned((total + Ratio(plain, self.context.constant(1), cancelled=True)).over)
+                rate = self.flow[i].over * (under / self.flow[i].under)
+            else:
+                continue
+            self.budget.spend(product_steps(slope, rate))
+            total = total + slope * rate
+        return self._cleaned(self._without(under, total))
 
-    @staticmethod
-    def _sum_steps(total: Ratio, rate: Ratio) -> float:
-        """Adding a fraction and cancelling; nothing is cancelled where nothing is divided."""
-        if rate.under.is_constant() and total.under.is_constant():
-            return len(total.over) / 5
-        return 2 * (divisor_steps(total.over, rate.under) + product_steps(total.over, rate.under))
+    def _common_denominator(self, states: Sequence[int]) -> Polynomial:
+        """Of the rates of these states."""
+        total = self.context.constant(1)
+        for state in states:
+            under = self.flow[state].under
+            self.budget.spend(divisor_steps(total, under))
+            total = total * (under / total.gcd(under))
+        return total
 
     def _freed(self, polynomial: Polynomial, links: Sequence[tuple[int, Polynomial]]) -> Polynomial:
         """A multiple of the polynomial's image without the eliminated states, freed of extraneous factors."""

@@ -15,6 +15,7 @@ as if they were outputs: whatever happens then is a known input only if they are
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -159,11 +160,13 @@ def _start(model: Model, system: System, levels: dict[str, Expression]) -> list[
 
 
 def _see_start(model: Model, system: System, levels: Mapping[str, Expression], label: str) -> None:
+    """Observe the start itself, but for outputs that are not defined there, such as a share of nothing."""
     for name, observed in zip(model.outputs, model.observed, strict=True):
         seen = pieces(substitute(observed, {**system.starts, **levels}))
         numeric = system.numeric(seen)
-        if names(simplified(numeric) if is_rational(numeric) else numeric):
-            system.outputs[f"{name} at the start {label}"] = seen
+        with suppress(ZeroDivisionError):
+            if names(simplified(numeric) if is_rational(numeric) else numeric):
+                system.outputs[f"{name} at the start {label}"] = seen
 
 
 def _levels_that_are_states(later: list[Event], levels: dict[str, Expression], system: System) -> set[str]:

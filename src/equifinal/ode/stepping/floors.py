@@ -115,12 +115,12 @@ def lift_over_rounding(lane, work, segment, t, step):
 
 
 @inlined
-def note_slips(lane, work, error):
-    """The largest size and error of each sensitivity up to this step."""
+def note_slips(lane, work, error, missed):
+    """The largest size and error of each sensitivity up to this step; errors may be larger than estimated."""
     n = lane.system[N_STATES]
     for i in range(n, n * (1 + lane.system[N_COLUMNS])):
-        if abs(error[i]) > work.slips[i]:
-            work.slips[i] = abs(error[i])
+        if missed * abs(error[i]) > work.slips[i]:
+            work.slips[i] = missed * abs(error[i])
         if abs(work.z_new[i]) > work.largest[i]:
             work.largest[i] = abs(work.z_new[i])
 

@@ -48,6 +48,7 @@ MANY_STEPS = 5000  # after which stiff steps are tried, too: they may be longer
 CALM_STEPS = 6  # away from the edge, after which it is forgotten
 NOISE_CHECK = 64  # steps between looks at rounding errors, beside those after repeated rejections
 TINY = 2.3e-16
+MISSED = 5.0  # how much too small explicit error estimates are taken to be where sensitivities are judged
 LARGEST_DOUBT = 10.0**2  # about the interior of a stiff step: the square, in units of the tolerance
 
 
@@ -104,13 +105,26 @@ def first_step(lane, work, segment, t, span):
 
 
 @compiled
+def too_bold(lane, work, h):
+    """Whether a step would change a state by more than its size, as one from before a jump of the inputs may.
+
+    Error estimates are no guard against that: a Hill function that switches at the very beginning of a step weighs
+    seventy times as much in the solution as in its estimated error.
+    """
+    bold = False
+    for i in range(lane.system[N_OWN]):
+        bold = bold or h * abs(work.f0[i]) > abs(work.z[i]) > 0.0
+    return bold
+
+
+@compiled
 def move(lane, work, stiff):
     """Go to the end of an accepted step."""
     always_inline()
     n = lane.system[N_STATES]
     size = n * (1 + lane.system[N_COLUMNS])
     if size > n:
-        note_slips(lane, work, shift(work.k, (7 if stiff else 6) * size))
+        note_slips(lane, work, shift(work.k, (7 if stiff else 6) * size), 1.0 if stiff else MISSED)
     newest = shift(work.k, 5 * size)
     for i in range(size):
         work.z[i] = work.z_new[i]
@@ -158,7 +172,7 @@ def integrate(lane, work, rows, controlled):
         if fresh and not evaluate(lane, work, segment, t, stiff):
             return NOT_FINITE
         longest = guess_sizes(lane, work) if turned else math.inf
-        if h == 0.0 or longest < math.inf:
+        if h == 0.0 or longest < math.inf or (turned and too_bold(lane, work, min(h, end - t))):
             h = min(first_step(lane, work, segment, t, end - t), longest)
         fresh, turned = False, False
 
