@@ -1,6 +1,6 @@
-"""Posteriors with 15 to 21 directions: four competing species, a cascade of three kinases, a chain of compartments.
+"""Posteriors with 7 to 21 directions: an epidemic, four competing species, three kinases, a chain of compartments.
 
-Data are simulated with fixed seeds, priors are lognormal, and some directions are hardly informed by the data.
+Data are simulated with fixed seeds, most priors are lognormal, and some directions are hardly informed by the data.
 """
 
 from __future__ import annotations
@@ -81,4 +81,17 @@ def chain21() -> Problem:
     return simulated("chain21", text, truth, np.arange(1, 21), 6)
 
 
-LARGE: dict[str, Callable[[], Problem]] = {make.__name__: make for make in (glv4, casc3, chain21)}
+def seir7() -> Problem:
+    """A textbook's SEIR epidemic, of whose cases a share is reported week by week: 7 parameters, negative binomial."""
+    equations = ["S' = -beta*S*I/N", "E' = beta*S*I/N - sigma*E", "I' = sigma*E - gamma*I", "C' = sigma*E", "y = rho*C"]
+    equations += ["S(0) = N - E0 - I0", "E(0) = E0", "I(0) = I0", "C(0) = 0"]
+    priors = {"beta": _lognormal(3, 0.7), "sigma": _lognormal(2, 0.5), "gamma": _lognormal(1.5, 0.5)}  # per week
+    priors |= {"rho": 'prior = "beta", a = 2, b = 2', "E0": _lognormal(10, 1), "I0": _lognormal(10, 1)}
+    priors |= {"phi": _lognormal(0.05, 1)}
+    truth = {"beta": 3.2, "sigma": 2.2, "gamma": 1.4, "rho": 0.3, "E0": 12, "I0": 6, "phi": 0.05}
+    text = _text(equations, ["y"], priors, 'family = "negative-binomial", overdispersion = "phi"')
+    text += "[constants]\nN = 20000\n"
+    return simulated("seir7", text, truth, np.arange(1, 25), 7, increments=True)
+
+
+LARGE: dict[str, Callable[[], Problem]] = {make.__name__: make for make in (seir7, glv4, casc3, chain21)}

@@ -238,8 +238,10 @@ TARGETS: dict[str, Callable[[], Problem]] = {
 }
 
 
-def simulated(name: str, text: str, truth: Mapping[str, float], times: object, seed: int) -> Problem:
-    """The problem of a text without data, with data simulated at the truth."""
+def simulated(
+    name: str, text: str, truth: Mapping[str, float], times: object, seed: int, increments: bool = False
+) -> Problem:
+    """The problem of a text without data, with data simulated at the truth; of outputs, or of how much they grow."""
     at = [float(t) for t in np.asarray(times, float)]
     found = re.search(r"outputs = \[(.*)\]", text)
     assert found
@@ -247,6 +249,8 @@ def simulated(name: str, text: str, truth: Mapping[str, float], times: object, s
 
     def with_data(columns: Mapping[str, list[float]]) -> Problem:
         lines = [f"{key} = {values!r}" for key, values in columns.items()]
+        if increments:
+            lines.append(f"increments = {outputs!r}")
         return loads("\n".join([text, "[data]", f"time = {at!r}", *lines]), name=name)
 
     blank = with_data({output: [1.0] * len(at) for output in outputs})

@@ -72,6 +72,15 @@ def test_weights_count() -> None:
     assert found.factor[0, 0, 0] == pytest.approx(0.5, rel=0.05)
 
 
+def test_a_belief_counts_as_draws() -> None:
+    """For a normal law the scale is that of draws and belief, each by its weight."""
+    x = np.random.default_rng(5).normal(0, [1.0, 3.0], (40, 2))
+    start, usual = mixture.single(np.zeros(2), np.eye(2), 1e9), np.diag([4.0, 0.5])
+    found = mixture.fit(x, np.ones(len(x)), start, np.zeros((2, 2)), belief=(0.25, usual))
+    expected = (np.cov(x.T, bias=True) + 0.25 * usual) / 1.25
+    np.testing.assert_allclose(found.factor[0] @ found.factor[0].T, expected, rtol=1e-6)
+
+
 @pytest.mark.parametrize("shape", [1.2, 2.0, 4.0, 20.0])
 def test_k_hat_is_that_of_arviz(shape: float) -> None:
     log_weights = np.log(np.random.default_rng(5).pareto(shape, 3000) + 1)

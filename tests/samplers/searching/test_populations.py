@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy import integrate
@@ -10,6 +12,7 @@ from equifinal.errors import SamplingError
 from equifinal.fibre import Fibre
 from equifinal.formats.toml import loads
 from equifinal.posterior.posterior import Posterior
+from equifinal.samplers.collapsed import plan as planning
 from equifinal.samplers.collapsed import sampler as collapsed
 from equifinal.samplers.collapsed.tools import Tools
 from equifinal.samplers.marginal.noise_integral import nothing
@@ -18,7 +21,7 @@ from equifinal.samplers.points.law import Moments
 from equifinal.samplers.searching import modes as searching
 from equifinal.samplers.searching import populations
 from equifinal.samplers.searching.modes import find_modes
-from equifinal.samplers.searching.populations import Populations, Settled, next_power, systematic
+from equifinal.samplers.searching.populations import Populations, Settled, described, next_power, systematic
 from tests.support.problems import DECAY, decay, decay_log_likelihood, hidden
 
 # two modes, the one of a < 0 with a tenth of the prior mass of the other
@@ -138,6 +141,27 @@ def test_mixtures_are_fitted_to_the_other_population() -> None:
     made.x[0] += 100.0
     made._refit()
     assert made._mixtures[0].centre.max() < 50 < made._mixtures[1].centre.min()
+
+
+def test_the_last_mixture_is_fitted_to_all_particles(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every second draw would be every second particle of each snapshot: half of them, again and again."""
+    known = decay()
+    fibre = Fibre(["k", "a"], known.problem.priors)
+    given: list[np.ndarray] = []
+
+    def noted(x: np.ndarray, others: np.ndarray, *rest: Any, **more: Any) -> Any:
+        given.append(x)
+        return described(x, others, *rest, **more)
+
+    monkeypatch.setattr(planning, "described", noted)
+    monkeypatch.setattr(planning, "FITTED", 200)
+    monkeypatch.setattr(planning, "JUDGED", 500)
+    rng = np.random.default_rng(3)
+    plan = planning.prepare_again(known, fibre, Tools(fibre, collapsed.Settings()), rng, lambda text: None)
+    (x,) = given
+    rows = [int(np.flatnonzero((plan.start[0] == row).all(axis=1))[0]) for row in x]
+    assert len(x) == 200
+    assert len({row % 200 for row in rows}) > 100  # snapshots of 200 particles each
 
 
 def test_two_modes_have_the_right_shares() -> None:

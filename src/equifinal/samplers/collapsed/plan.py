@@ -188,7 +188,7 @@ class _Search:
             mixture = defended(law, flattened_around(law), prior_law(self.counted))
             return Proposal(mixture, self._judged(mixture), start, _equal_weights(start), arrived=False)
         draws, rng = settled.draws, self.counted.rng
-        one, other = draws[:, :: max(1, draws.shape[1] // FITTED)]
+        one, other = draws[:, rng.permutation(draws.shape[1])[:FITTED]]  # of all particles
         several = len(self.around.h) > 1
         mixture = described(one, other, rng, laplace(self.around, DF) if several else None, both=True)
         mixture = defended(mixture, settled.wide, prior_law(self.counted), WIDE_SHARE)

@@ -99,11 +99,19 @@ def equal(centre: Array, factor: NDArray[Any]) -> Mixture:
 
 
 def fit(
-    x: Array, weights: Array, start: Mixture, floor: Array, least: float = LEAST_SHARE, gain: float = GAIN
+    x: Array,
+    weights: Array,
+    start: Mixture,
+    floor: Array,
+    least: float = LEAST_SHARE,
+    gain: float = GAIN,
+    belief: tuple[float, Array] | None = None,
 ) -> Mixture:
     """Expectation-maximisation from a first mixture.
 
-    No scale matrix gets smaller than ``floor`` (q, q), and components with a share below ``least`` are dropped.
+    No scale matrix gets smaller than ``floor`` (q, q), and components with a share below ``least`` are dropped. With a
+    ``belief``, a share of the draws and a scale matrix (q, q), each component is thought to have that matrix, as if so
+    many draws had told so: a conjugate prior (Fraley and Raftery 2007, Journal of Classification 24).
     """
     if x.shape[1] == 0:
         return Mixture(*(part[:1] for part in start))._replace(share=np.ones(1))
@@ -118,7 +126,10 @@ def fit(
             kept = Mixture(*(part[keep] for part in mixture))
             mixture, before = kept._replace(share=kept.share / kept.share.sum()), -math.inf
             continue
-        factor = np.linalg.cholesky(scatter / size[:, None, None] + floor)
+        told = size
+        if belief is not None:
+            told, scatter = size + belief[0], scatter + belief[0] * belief[1]
+        factor = np.linalg.cholesky(scatter / told[:, None, None] + floor)
         mixture = Mixture(size / size.sum(), centre, factor, mixture.df)
         now = float(np.sum(weights * total))  # a product of vectors would wake a matrix library's threads
         if now - before < gain:

@@ -258,29 +258,35 @@ def described(
 ) -> Mixture:
     """The mixture of x (n, q), among those of more and more components, that describes other draws best.
 
-    With ``both`` it is fitted to these as well in the end.
+    With ``both`` it is fitted to these as well in the end. Then it is worth while to try whether components are better
+    described if each is believed to be about as wide as its share of the volume lets one expect.
     """
     n, q = x.shape
     covariance = np.cov(x.T).reshape(q, q)
     floor = 1e-6 * np.diag(np.diag(covariance)) + 1e-300 * np.eye(q)
     factor = 0.7 * np.linalg.cholesky(covariance + floor)
-    best, highest = mixtures.equal(x.mean(axis=0)[None], factor), -math.inf
     numbers = [k for k in COMPONENTS if k == 1 or n >= LEAST_EACH * q * k]
     starts = [mixtures.equal(x[_far_apart(x @ _whitener(x), k, rng)], factor) for k in numbers]
-    least = max(LEAST_EACH * q / n, SMALLEST)
 
-    def fit(x: Array, first: Mixture) -> Mixture:
+    def fit(x: Array, first: Mixture, believed: bool) -> Mixture:
         # a component of few draws must not become thinner than these can tell
-        return mixtures.fit(x, np.ones(len(x)), first, floor + 1e-3 / len(first.share) * covariance, least, GAIN)
+        k = len(first.share)
+        if believed:
+            belief = (q + 2) / n, covariance / k ** (2 / max(q, 1))
+            return mixtures.fit(x, np.ones(len(x)), first, floor, max(q / n, SMALLEST), GAIN, belief)
+        least = max(LEAST_EACH * q / n, SMALLEST)
+        return mixtures.fit(x, np.ones(len(x)), first, floor + 1e-3 / k * covariance, least, GAIN)
 
+    best, highest = (mixtures.equal(x.mean(axis=0)[None], factor), False), -math.inf
     for first in starts if start is None else [start, *starts]:
-        made = fit(x, first)
-        score = float(made.log_density(others).mean())
+        tried = [(fit(x, first, believed), believed) for believed in ((False, True) if both else (False,))]
+        scores = [float(made.log_density(others).mean()) for made, _ in tried]
+        score = max(scores)
         if score > highest:
-            best, highest = made, score
+            best, highest = tried[scores.index(score)], score
         elif score < highest - WORSE and first is not start:
             break
-    return fit(np.concatenate([x, others]), best) if both else best
+    return fit(np.concatenate([x, others]), *best) if both else best[0]
 
 
 def _far_apart(z: Array, number: int, rng: np.random.Generator) -> list[int]:
