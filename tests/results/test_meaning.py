@@ -98,6 +98,20 @@ def test_a_parameter_of_the_noise_is_not_judged_by_the_model() -> None:
     assert verdict_word(phi) == "noise"
 
 
+def test_a_tie_of_which_little_is_known_is_not_called_determined() -> None:
+    # y = a exp(-k t)/b, seen through noise far larger than any prior draw
+    text = DECAY.split("[data]")[0].replace("sd = 0.2", "sd = 1000") + "[data]\ntime = [0, 1]\ny = [1.9, 1.5]\n"
+    text = text.replace("y = x", "y = x/b").replace(
+        "[parameters]", '[parameters]\nb = { prior = "uniform", lower = 1, upper = 2 }'
+    )
+    data = sample(loads(text, name="blind"), chains=4, draws=500, seed=1, progress=False)
+    found = interpret(data)
+    b = found.named("b")
+    assert b.verdict == "not"
+    assert "about which these data say little" in sentence(found, b)
+    assert driven_by(b).startswith("prior")
+
+
 def test_weakness_in_practice_is_told_apart_from_structure() -> None:
     # two early points: the decay rate is identifiable, and these data hardly see it
     text = DECAY.split("[data]")[0] + "[data]\ntime = [0, 0.01]\ny = [1.9, 1.95]\n"

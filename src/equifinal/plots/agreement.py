@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from arviz import InferenceData
 
 MOST = 12
+SHOWN = (0.005, 0.985)  # quantiles: a long tail leaves room for the rest
 
 
 def plot_agreement(runs: Mapping[str, InferenceData], *, names: Sequence[str] | None = None) -> Any:
@@ -66,9 +67,11 @@ def plot_agreement(runs: Mapping[str, InferenceData], *, names: Sequence[str] | 
                     curve = density(draws, grid, logarithmic, bounds)
                     axes.plot(grid, curve, color=colour, lw=1.3, label=shortened(label))
             if every.size > 1:
-                scales.dress(axes.xaxis, logarithmic, *scales.reach(every, logarithmic, room=0.02))
+                inner = every[(every >= np.quantile(every, SHOWN[0])) & (every <= np.quantile(every, SHOWN[1]))]
+                scales.dress(axes.xaxis, logarithmic, *scales.reach(inner, logarithmic, room=0.05))
             axes.set(yticks=[], xlabel=shortened(problem.title(name), 40), ylim=(0, 1.12))
             axes.spines["left"].set_visible(False)
             if k == 0:
-                axes.legend(fontsize=7, handlelength=1.2, loc="best")
+                place = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0), "ncols": len(runs)}  # above all curves
+                axes.legend(fontsize=7, handlelength=1.2, columnspacing=1.0, frameon=False, **place)
     return figure

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from arviz import InferenceData
 
 PANEL, STRIP = 2.1, 0.26  # inches high
+BEYOND, INNER_BEYOND = 3, 20  # how far bands of 90% and 50% are shown beyond the data, in widths of these
 MANY = 300  # points are pixels rather than shapes, for a page of a bearable size
 
 
@@ -219,7 +220,10 @@ def _heights(axes: Any, values: Any, bands: Any, logarithmic: bool) -> None:
         scales.dress(axes.yaxis, True, 0.8 * low, 1.25 * min(max(top, above), 1e4 * top))
         return
     width = max(top - bottom, abs(top), 1e-300)
-    high, low = min(max(top, above), top + 20 * width), max(min(bottom, below), bottom - 20 * width)
+    inner_top, inner_bottom = float(np.nanmax(bands[3])), float(np.nanmin(bands[1]))  # of the band of 50%
+    highest = max(top + BEYOND * width, min(inner_top, top + INNER_BEYOND * width))
+    lowest = min(bottom - BEYOND * width, max(inner_bottom, bottom - INNER_BEYOND * width))
+    high, low = min(max(top, above), highest), max(min(bottom, below), lowest)
     room = 0.05 * (high - low) or 1.0
     scales.dress(axes.yaxis, False, low - room, high + room)
 

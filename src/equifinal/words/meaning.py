@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from equifinal.identifiability.verdicts import GLOBALLY, LOCALLY, NOT, UNKNOWN
-from equifinal.results.information import BOUNDED_ABOVE
+from equifinal.results.information import BARELY_INFORMED, BOUNDED_ABOVE
 from equifinal.results.meaning import COMBINATION, NOISE, QUANTITY, UNTOUCHED, WEAK, Direction, Finding, Meaning
 from equifinal.words.identifiability import listed
 
@@ -138,12 +138,17 @@ def _not_identifiable(meaning: Meaning, finding: Finding) -> str:
         return (
             f"{start} Which combinations containing it are determined is not known. Posterior: {value_text(finding)}."
         )
+    tied = listed(meaning.tied_to(finding)) or "other parameters"
+    if all(f.weak for f in known):
+        return (
+            f"{start} It is tied to {tied} only through {shown}{more}, about which these data say little: its "
+            f"posterior, {value_text(finding)}, is {_how_narrow(finding)}."
+        )
     if abs(finding.shrinkage) < UNTOUCHED:
         return (
             f"{start} Its posterior is your prior restricted to what the other bounds allow; the data determine "
             f"{shown}{more}."
         )
-    tied = listed(meaning.tied_to(finding)) or "other parameters"
     return (
         f"{start} The data determine {shown}{more}, which ties it to {tied}; beyond that, its posterior, "
         f"{value_text(finding)}, depends on your priors{_of_which(finding)}."
@@ -230,7 +235,10 @@ def driven_by(finding: Finding) -> str:
         return "data, up to alternatives"
     if math.isnan(finding.prior_share):
         return "data and prior"
-    return f"prior ({_share(finding)})" if finding.prior_share > 0.5 else f"data; prior {_share(finding)}"
+    if finding.prior_share > 0.5:
+        return f"prior ({_share(finding)})"
+    # what it is tied to may be as little known as it is itself
+    return "prior, data barely" if finding.information.kind == BARELY_INFORMED else f"data; prior {_share(finding)}"
 
 
 def verdict_word(finding: Finding) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib.util
 import subprocess
 from pathlib import Path
@@ -166,6 +167,27 @@ def test_stan_has_every_observation(problem: Problem) -> None:
     assert text.count("double_exponential_lpdf") == 4
     assert text.count("{") == text.count("}")
     assert "real<lower=0.01, upper=100.0> K;" in text
+
+
+@pytest.mark.slow  # Stan compiles for a minute
+def test_stan_evaluates_the_model(problem: Problem) -> None:
+    """Its log likelihood is ours, and its log density changes from one point to another as ours does."""
+    pytest.importorskip("httpstan", reason="Stan is not installed; uv run --with httpstan --with setuptools runs this")
+    from httpstan import models
+
+    program = exported(problem, problem.nominal, "stan")["problem.stan"]
+    asyncio.run(models.build_services_extension_module(program, ["-O0"]))
+    stan: Any = models.import_services_extension_module(models.calculate_model_name(program))
+    posterior = Posterior(problem)
+    nominal = np.array([problem.nominal[name] for name in posterior.parameters])
+    theta = np.array([nominal, nominal * [1.1, 0.8, 1.3, 0.9]])
+    names = ["start_" if name == "start" else name for name in posterior.parameters]  # a word of Stan programs
+    free = [stan.transform_inits({}, dict(zip(names, row.tolist(), strict=True))) for row in theta]
+    likelihood = posterior.log_likelihood(theta).values
+    assert [stan.write_array({}, one, True, False)[-1] for one in free] == pytest.approx(likelihood, abs=1e-5)
+    ours = likelihood + posterior.log_prior(theta)
+    its = [stan.log_prob({}, one, False) for one in free]
+    assert its[1] - its[0] == pytest.approx(ours[1] - ours[0], abs=1e-5)
 
 
 @pytest.mark.parametrize("name", ["own", "si", "hiv", "influenza", "seasonal"])

@@ -8,7 +8,7 @@ i mod lanes, and a batch is one turn of all lanes. A chain is then a Markov chai
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ from equifinal.problem.prior import log_prior, to_theta
 from equifinal.samplers.collapsed.plan import Plan
 from equifinal.samplers.marginal.target import Numbers, Target
 from equifinal.samplers.points.law import Moments
-from equifinal.samplers.proposals.evidence import counted
+from equifinal.samplers.proposals.evidence import BINS, counted
 from equifinal.samplers.proposals.log_sums import choose
 from equifinal.samplers.proposals.moves import FRESH, lengths, proposed
 from equifinal.samplers.protocol import Block
@@ -48,21 +48,22 @@ class State(NamedTuple):
     From ``h`` to ``noise_log_likelihood``, and in ``stood``, the second axis is the lane.
     """
 
-    position: Array
-    log_prior: Array
-    log_likelihood: Array
-    h: Array  # coordinates of c, as in `unfolding`, without noise parameters that are integrated out
-    log_ratio: Array  # log w
-    theta: Array  # the roots of U
-    log_weight: Array  # of the roots
-    noise: Array  # the noise parameters of U
-    noise_log_weight: Array
-    noise_log_likelihood: Array  # at each of them
-    key: NDArray[np.uint64]  # of the random numbers
-    fresh: Array  # counts of the log weights of fresh draws so far,
-    visited: Array  # and of those of states, as in `evidence`
-    highest: Array  # log weights of fresh draws, so many of them
-    stood: NDArray[np.int64]  # iterations at the present state, and at the most
+    position: Annotated[Array, "chains d"]
+    log_prior: Annotated[Array, "chains"]
+    log_likelihood: Annotated[Array, "chains"]
+    # coordinates of c, as in `unfolding`, without noise parameters that are integrated out
+    h: Annotated[Array, "chains lanes m"]
+    log_ratio: Annotated[Array, "chains lanes"]  # log w
+    theta: Annotated[Array, "chains lanes roots d"]  # the roots of U
+    log_weight: Annotated[Array, "chains lanes roots"]
+    noise: Annotated[Array, "chains lanes points held"]  # the noise parameters of U
+    noise_log_weight: Annotated[Array, "chains lanes groups points"]
+    noise_log_likelihood: Annotated[Array, "chains lanes groups points"]  # at each of them
+    key: Annotated[NDArray[np.uint64], "chains"]  # of the random numbers
+    fresh: Annotated[Array, f"chains {BINS}"]  # counts of the log weights of fresh draws so far,
+    visited: Annotated[Array, f"chains {BINS}"]  # and of those of states, as in `evidence`
+    highest: Annotated[Array, f"chains {HIGHEST}"]  # log weights of fresh draws
+    stood: Annotated[NDArray[np.int64], "chains lanes 2"]  # iterations at the present state, and at the most
 
 
 class Drawn(NamedTuple):

@@ -10,7 +10,7 @@ it by steps of several lengths as well (`moves`).
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +27,7 @@ from equifinal.samplers.marginal.target import CountedTarget, Target
 from equifinal.samplers.points.law import Moments
 from equifinal.samplers.proposals.log_sums import beside_largest
 from equifinal.samplers.proposals.mixture import DF, Mixture
-from equifinal.samplers.proposals.moves import FRESH_ONLY, UNKNOWN
+from equifinal.samplers.proposals.moves import FRESH_ONLY, LENGTHS, UNKNOWN
 from equifinal.samplers.proposals.quality import NONE, Quality, defended, flattened_around, judged, refusal
 from equifinal.samplers.searching.importance import Importance, laplace, prior_law
 from equifinal.samplers.searching.modes import Modes, find_modes, unfolded
@@ -50,18 +50,20 @@ class Plan(NamedTuple):
 
     mixture: Mixture
     quality: Quality
-    shares: Array  # of moves of each length
-    steps: Array  # what shares should be if fresh draws alone turn out not to do; zero if that is not known
+    shares: Annotated[Array, f"{len(LENGTHS)}"]  # of moves of each length
+    steps: Annotated[
+        Array, f"{len(LENGTHS)}"
+    ]  # what shares should be if fresh draws alone turn out not to do; zero if that is not known
     lanes: int  # of a chain, which take turns
     number: int  # of points on a fibre,
     way: int  # and how they are found, of `Tools`
-    unfolded: NDArray[np.bool_]  # which combinations are replaced in x
-    held: NDArray[np.bool_]  # which parameters, of the noise, are integrated out: from noise_start, with noise_scale,
-    noise_start: Array
-    noise_scale: Array
+    unfolded: Annotated[NDArray[np.bool_], "q"]  # which combinations are replaced in x
+    held: Annotated[NDArray[np.bool_], "d"]  # which parameters, of the noise, are integrated out:
+    noise_start: Annotated[Array, "held"]  # from here,
+    noise_scale: Annotated[Array, "held"]  # with this width
     noise_points: int
-    start: Array  # x (populations, n, q less those), with
-    weights: Array  # importance weights (populations, n)
+    start: Annotated[Array, "populations n m"]  # x, with
+    weights: Annotated[Array, "populations n"]  # importance weights
     moments: Moments  # one row
     noise: float  # variance of log hat p_C for draws of the posterior
     modes: int

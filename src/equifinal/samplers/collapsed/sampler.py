@@ -41,6 +41,7 @@ from equifinal.samplers.proposals.pareto import k_hat_of_largest
 from equifinal.samplers.proposals.quality import longest_stay, misses_tails
 from equifinal.samplers.protocol import Block, Kept, Start, Task, concatenated
 from equifinal.samplers.pseudo_marginal import sampler as pseudo_marginal
+from equifinal.samplers.pseudo_marginal.settings import MOST_POINTS
 
 __all__ = ["COUNTS", "WARMUP", "Plan", "Settings", "State", "examine", "init", "join", "prepare", "review", "run_block"]
 
@@ -64,9 +65,16 @@ def _tools(task: Task) -> Tools:
 
 def target_of(task: Task, plan: Plan) -> Target:
     """Make the density that chains sample."""
-    fibre = task.own_fibre
-    tool = _tools(task).make(plan.number, plan.way)
-    return Target(task.posterior, fibre, tool, plan.noise_integral(task.posterior))
+    tools = _tools(task)
+    fits = 0 <= plan.way < len(tools.ways) and 0 < plan.number <= MOST_POINTS
+    if fits and plan.lanes > 0 and plan.held.sum() == len(plan.noise_start):
+        tool = tools.make(plan.number, plan.way)
+        target = Target(task.posterior, task.own_fibre, tool, plan.noise_integral(task.posterior))
+        if plan.mixture.dimension == len(target.coordinates.moved):
+            return target
+    raise SamplingError(
+        "the plan does not fit the model: the checkpoint of this run is damaged; remove it to begin anew"
+    )
 
 
 def init(task: Task, plan: Plan, rngs: Sequence[np.random.Generator]) -> Start:

@@ -30,7 +30,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,16 +72,16 @@ FAILURES = 0.05  # share of moves along the fibre that may fail for the size of 
 class State(NamedTuple):
     """Where each chain is, and what its warm-up has learned; the first axis of every array is the chain."""
 
-    position: Array
-    log_prior: Array
-    log_likelihood: Array
-    log_step: Array  # size of a RATTLE step
-    log_length: Array  # of a whole move along the fibre
-    factor: Array  # Cholesky factor of the covariance of h(c)
-    log_scale: Array  # of transitions
-    log_tangent: Array  # sd of transitions along the fibre, before log_scale
-    mean: Array  # of h(c)
-    covariance: Array
+    position: Annotated[Array, "chains d"]
+    log_prior: Annotated[Array, "chains"]
+    log_likelihood: Annotated[Array, "chains"]
+    log_step: Annotated[Array, "chains"]  # size of a RATTLE step
+    log_length: Annotated[Array, "chains"]  # of a whole move along the fibre
+    factor: Annotated[Array, "chains q q"]  # Cholesky factor of the covariance of h(c)
+    log_scale: Annotated[Array, "chains"]  # of transitions
+    log_tangent: Annotated[Array, "chains"]  # sd of transitions along the fibre, before log_scale
+    mean: Annotated[Array, "chains q"]  # of h(c)
+    covariance: Annotated[Array, "chains q q"]
 
 
 Plan = NoPlan

@@ -10,7 +10,7 @@ A law of your own is a class made from a `Fibre` with the three members of `Law`
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import Annotated, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,8 +24,8 @@ Array = NDArray[np.float64]
 class Moments(NamedTuple):
     """Mean and covariance of (h(c), u), learned in warm-up and then frozen; a row for each c."""
 
-    mean: Array  # (n, q + d)
-    covariance: Array  # (n, q + d, q + d)
+    mean: Annotated[Array, "rows q+d"]
+    covariance: Annotated[Array, "rows q+d q+d"]
 
 
 class Drawn(NamedTuple):

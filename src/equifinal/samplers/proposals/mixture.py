@@ -19,7 +19,7 @@ covariance that the posterior has around x; rho = 1 forgets x but for the compon
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,10 +39,10 @@ GAIN = 1e-5  # of the mean log density: less is not worth another round
 class Mixture(NamedTuple):
     """Shares (k,), centres (k, q), Cholesky factors (k, q, q) of scale matrices, and degrees of freedom (k,)."""
 
-    share: Array
-    centre: Array
-    factor: NDArray[Any]
-    df: Array
+    share: Annotated[Array, "parts"]
+    centre: Annotated[Array, "parts m"]
+    factor: Annotated[Array, "parts m m"]
+    df: Annotated[Array, "parts"]
 
     @property
     def dimension(self) -> int:
@@ -88,7 +88,7 @@ class Mixture(NamedTuple):
 
 
 def single(centre: Array, covariance: Array, df: float) -> Mixture:
-    factor = np.linalg.cholesky(covariance)
+    factor = np.asarray(np.linalg.cholesky(covariance), np.float64)
     return Mixture(np.ones(1), centre[None], factor[None], np.full(1, df))
 
 

@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -92,18 +92,19 @@ def estimator(fibre: Fibre, settings: Settings) -> Estimator | EstimatorByC:
 class State(NamedTuple):
     """Where each chain is, and what its warm-up has learned; the first axis of every array is the chain."""
 
-    position: Array
-    log_prior: Array
-    log_likelihood: Array
-    h: Array  # coordinates of c
-    log_estimate: Array  # log hat p_C(c) + log |dc/dh|
-    theta: Array  # the roots of U
-    log_weight: Array  # of the roots, those of other branches without weight
-    factor: Array  # proposals of h are log_scale and this Cholesky factor applied to normals; with gradients, at h
-    slope: Array  # of log l at h in units of factor; (chains, 0) for a walk
-    log_scale: Array
-    mean: Array  # of (h, u)
-    covariance: Array
+    position: Annotated[Array, "chains d"]
+    log_prior: Annotated[Array, "chains"]
+    log_likelihood: Annotated[Array, "chains"]
+    h: Annotated[Array, "chains q"]  # coordinates of c
+    log_estimate: Annotated[Array, "chains"]  # log hat p_C(c) + log |dc/dh|
+    theta: Annotated[Array, "chains roots d"]  # the roots of U
+    log_weight: Annotated[Array, "chains roots"]  # of the roots, those of other branches without weight
+    # proposals of h are log_scale and this Cholesky factor applied to normals; with gradients, at h
+    factor: Annotated[Array, "chains q q"]
+    slope: Annotated[Array, "chains 0|q"]  # of log l at h in units of factor; nothing for a walk
+    log_scale: Annotated[Array, "chains"]
+    mean: Annotated[Array, "chains q+d"]  # of (h, u)
+    covariance: Annotated[Array, "chains q+d q+d"]
 
     @property
     def moments(self) -> Moments:

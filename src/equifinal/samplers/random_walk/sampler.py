@@ -16,7 +16,7 @@ is followed by a swap of roots (see `root_swap`), which costs no ODE solve.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,13 +48,13 @@ COUNTS = ("swapped", "unresolved_roots")
 class State(NamedTuple):
     """Where each chain is, and what its warm-up has learned; the first axis of every array is the chain."""
 
-    position: Array
-    log_prior: Array
-    log_likelihood: Array
-    factor: Array  # proposals are log_scale and this Cholesky factor applied to normals
-    log_scale: Array
-    mean: Array
-    covariance: Array
+    position: Annotated[Array, "chains d"]
+    log_prior: Annotated[Array, "chains"]
+    log_likelihood: Annotated[Array, "chains"]
+    factor: Annotated[Array, "chains d d"]  # proposals are log_scale and this Cholesky factor applied to normals
+    log_scale: Annotated[Array, "chains"]
+    mean: Annotated[Array, "chains d"]
+    covariance: Annotated[Array, "chains d d"]
 
 
 Plan = NoPlan

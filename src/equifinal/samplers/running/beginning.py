@@ -84,20 +84,28 @@ def first(work: Work, rngs: list[np.random.Generator], solves: Integers, failure
 
 
 def restore(posterior: Posterior, settings: RunSettings, fibre: Fibre | None, saved: Saved) -> Beginning:
-    """Where a saved run stopped."""
+    """Where a saved run stopped; a ValueError, KeyError or TypeError if what was saved is not of such a run."""
     numbers = dict(saved.numbers)
-    name, notes, thin = numbers.pop("sampler"), tuple(numbers.pop("notes")), numbers.pop("thin")
+    name, notes, thin = numbers.pop("sampler"), tuple(map(str, numbers.pop("notes"))), numbers.pop("thin")
+    if not all(type(number) is int and number >= 0 for number in (thin, numbers["iteration"], numbers["looked"])):
+        raise ValueError("numbers")
     settings = choice.settled(settings, name)
     sampler = registry.sampler(name)
+    sizes = {"chains": settings.chains, "d": posterior.dimension, "counts": len(sampler.COUNTS)}
+    if fibre is not None:
+        sizes |= {"q": fibre.rank, "q+d": fibre.rank + posterior.dimension}
+    plan = saved.tuple_of(sampler.Plan, "plan", sizes)
     snapshot = Snapshot(
-        state=saved.tuple_of(sampler.State, "state"),
-        rngs=saved.generators(),
-        tally=saved.tuple_of(Tally, "tally"),
-        chunks=(saved.tuple_of(Chunk, "chunk"),),
+        state=saved.tuple_of(sampler.State, "state", sizes | {"lanes": plan.lanes}),
+        rngs=saved.generators(settings.chains),
+        tally=saved.tuple_of(Tally, "tally", sizes),
+        chunks=(saved.tuple_of(Chunk, "chunk", sizes),),
         **numbers,
     )
-    work = _work(posterior, settings, fibre, saved.tuple_of(sampler.Plan, "plan"))
-    return Beginning(settings, notes, work._replace(thin=thin), snapshot)
+    kept = max(0, snapshot.iteration - settings.warmup) // thin
+    if snapshot.chunks[0].position.shape[1] != kept or snapshot.looked > snapshot.iteration:
+        raise ValueError("iteration")
+    return Beginning(settings, notes, _work(posterior, settings, fibre, plan)._replace(thin=thin), snapshot)
 
 
 def spawn_generators(seed: int, chains: int) -> list[np.random.Generator]:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from equifinal.errors import SamplingError
+from equifinal.errors import EquifinalError, SamplingError
 from equifinal.posterior.posterior import Posterior
 from equifinal.samplers import registry
 from equifinal.samplers.protocol import Kept
@@ -108,7 +108,11 @@ def run(
     saved = store.load() if store else None
     clock = Clock(settings.max_time)
     if saved:
-        start = restore(posterior, settings, fibre, saved)
+        try:
+            start = restore(posterior, settings, fibre, saved)
+        except (LookupError, ValueError, TypeError, ArithmeticError, EquifinalError):
+            assert store is not None
+            raise store.damaged from None
     else:
         try:
             start = begin(posterior, settings, fibre, plan, clock.watched(report))

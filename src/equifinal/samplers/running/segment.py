@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,10 +29,10 @@ class Work(NamedTuple):
 class Chunk(NamedTuple):
     """What some iterations of some chains gave. First axis the chain, second the draw."""
 
-    position: Array
-    log_prior: Array
-    log_likelihood: Array
-    acceptance: Array
+    position: Annotated[Array, "chains draws d"]
+    log_prior: Annotated[Array, "chains draws"]
+    log_likelihood: Annotated[Array, "chains draws"]
+    acceptance: Annotated[Array, "chains draws"]
 
     @staticmethod
     def join(chunks: Sequence[Chunk], axis: int) -> Chunk:
@@ -47,12 +47,12 @@ class Tally(NamedTuple):
     end; and what else the sampler counts after it, a column for each name.
     """
 
-    solves: Integers
-    failures: Integers
-    accepted: Integers
-    sampled: Integers
-    warmup_solves: Integers
-    counts: Integers
+    solves: Annotated[Integers, "chains"]
+    failures: Annotated[Integers, "chains"]
+    accepted: Annotated[Integers, "chains"]
+    sampled: Annotated[Integers, "chains"]
+    warmup_solves: Annotated[Integers, "chains"]
+    counts: Annotated[Integers, "chains counts"]
 
     def plus(self, other: Tally) -> Tally:
         """Add what later iterations counted."""

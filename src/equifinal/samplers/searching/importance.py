@@ -168,7 +168,7 @@ def laplace(modes: Modes, df: float = 5.0) -> Mixture:
     log_volume = modes.log_density + np.log(np.diagonal(factor, axis1=1, axis2=2)).sum(axis=1)
     share = np.maximum(np.exp(log_volume - log_volume.max()), 0.05)
     k = len(share)
-    return Mixture(share / share.sum(), modes.h, 1.05 * factor, np.full(k, df))
+    return Mixture(share / share.sum(), modes.h, np.asarray(1.05 * factor, np.float64), np.full(k, df))
 
 
 def prior_law(counted: CountedTarget) -> Mixture:
