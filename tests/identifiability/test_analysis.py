@@ -128,6 +128,8 @@ CALLING = {
     "log(b) - log(r)": "unknown",  # identifiable in truth: two calls that move together
     "exp(b) - exp(b) + g": "unknown",
     "max(b, 1)": "unknown",  # where b is small
+    "b*log(1) + g": "globally",
+    "b*exp(0)": "not",
 }
 
 

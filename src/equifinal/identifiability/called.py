@@ -1,4 +1,4 @@
-"""Quantities of interest that call functions, such as log(2)/k, in models that call none.
+"""Quantities of interest that call functions, such as log(2)/k, in models that need not call any.
 
 A call whose arguments the data determine is a number that they determine, too, and with some number in its place the
 rest is rational. A call of one argument that moves along the fibre moves with it.
@@ -9,9 +9,23 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
+from math import isfinite
 
 from equifinal.identifiability.verdicts import GLOBALLY, LOCALLY, NOT, UNKNOWN
-from equifinal.language.expression import Call, Expression, Number, Power, Product, Sum, children, is_rational, negative
+from equifinal.language.expression import (
+    Call,
+    Expression,
+    Number,
+    Power,
+    Product,
+    Sum,
+    children,
+    evaluate,
+    is_rational,
+    names,
+    negative,
+)
+from equifinal.language.functions import call_on_arrays
 from equifinal.language.rational import ZERO, simplified
 
 MOVING = {"exp", "log", "sin", "cos", "tan", "tanh", "arctan", "abs", "power"}  # wherever their argument does
@@ -21,6 +35,7 @@ Status = Callable[[Expression], tuple[str, int]]
 
 def judged(expression: Expression, status: Status, rng: random.Random) -> tuple[str, int]:
     """Verdict and number of values of any expression, given those of rational ones."""
+    expression = _with_known_numbers(expression)
     if is_rational(expression):
         return status(expression)
     words = {call: _of_call(call, status, rng) for call in _outermost(expression)}
@@ -32,6 +47,14 @@ def judged(expression: Expression, status: Status, rng: random.Random) -> tuple[
         return (rest, count) if rest == NOT or set(words.values()) == {GLOBALLY} else (LOCALLY, 0)
     alone = rest != NOT and len(moving) == 1 and _depends(expression, words, moving[0], rng)
     return (NOT if alone else UNKNOWN), 0
+
+
+def _with_known_numbers(expression: Expression) -> Expression:
+    """Calls of numbers alone are numbers, where they are defined; log(1) is 0, and not as good as any other."""
+    known = {
+        call: float(evaluate(call, {}, float, call_on_arrays)) for call in _outermost(expression) if not names(call)
+    }
+    return _replaced(expression, {call: Number(Fraction(value)) for call, value in known.items() if isfinite(value)})
 
 
 def _of_call(call: Call, status: Status, rng: random.Random) -> str:
@@ -57,7 +80,7 @@ def _with_numbers(expression: Expression, calls: Mapping[Call, str], rng: random
 def _replaced(expression: Expression, table: Mapping[Call, Number]) -> Expression:
     match expression:
         case Call():
-            return table[expression]
+            return table.get(expression, expression)
         case Sum(terms):
             return Sum(tuple(_replaced(term, table) for term in terms))
         case Product(factors):
