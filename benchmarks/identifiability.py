@@ -4,10 +4,10 @@
 
 First the shared collection of models with known answers, read from ``../shared`` next to the checkout or from the
 folder in EQUIFINAL_SHARED; then `hard_models.json`, whose answers are not known, so that a model is done (``global``)
-or not (``local``). CPU seconds of ours, of symident where that is installed (its local analysis, in the same run), and
-those published for StructuralIdentifiability.jl, measured on another machine. There is no time limit, so that answers
-do not depend on what else the machine does: the default effort ends what is too large. ``--table`` writes the table in
-docs/scoreboard.md.
+or not (``local``); last, compartments whose rates may stand in any order. CPU seconds of ours, of symident where that
+is installed (its local analysis, in the same run), and those published for StructuralIdentifiability.jl, measured on
+another machine. There is no time limit, so that answers do not depend on what else the machine does: the default
+effort ends what is too large. ``--table`` writes the table in docs/scoreboard.md.
 """
 
 from __future__ import annotations
@@ -96,6 +96,23 @@ def hard_models() -> list[dict[str, Any]]:
     return [{"ic": {}} | entry | {"family": "hard"} for entry in entries]
 
 
+def compartments() -> list[dict[str, Any]]:
+    """Models whose rates may stand in any order, with a dose in the first compartment and one that is observed."""
+    found = []
+    for n in (6, 8, 12, 20, 40):
+        chain = {"x1": "-k1*x1"} | {f"x{i}": f"k{i - 1}*x{i - 1} - k{i}*x{i}" for i in range(2, n + 1)}
+        others = range(2, n + 1)
+        centre = "-e*x1 " + " ".join(f"- a{i}*x1 + b{i}*x{i}" for i in others)
+        mammillary = {"x1": centre} | {f"x{i}": f"a{i}*x1 - b{i}*x{i}" for i in others}
+        cycle = chain | {"x1": f"k{n}*x{n} - k1*x1 - e*x1"}
+        for kind, states, seen in (("chain", chain, n), ("mammillary", mammillary, 1), ("cycle", cycle, 1)):
+            start = {x: "1" if x == "x1" else "0" for x in states}
+            name = f"{kind} of {n} compartments"
+            parts = {"outputs": {f"x{seen}": f"x{seen}"}, "inputs": [], "ic": start, "family": "hard"}
+            found.append({"name": name, "states": states} | parts)
+    return found
+
+
 def cpu_seconds() -> float:
     """Of this process and of its children, in one of which an analysis runs."""
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
@@ -168,7 +185,7 @@ def main() -> None:
     verdicts: Counter[tuple[str, str]] = Counter()
     if table:
         table.write_text(f"| {' | '.join(COLUMNS)} |\n{'|---' * len(COLUMNS)}|\n")
-    for entry in (*collection(), *hard_models()):
+    for entry in (*collection(), *hard_models(), *compartments()):
         if wanted and not any(word in entry["name"] for word in wanted):
             continue
         row, verdict, reason, elapsed = measure(entry)

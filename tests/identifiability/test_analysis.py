@@ -115,6 +115,34 @@ def test_quantities_of_interest():
     assert result.alternatives["rate"] == 2
 
 
+CALLING = {
+    "log(2)/g": "globally",
+    "exp(-g)*b/r": "globally",
+    "sqrt(h^2)": "globally",
+    "tanh(h)": "locally",
+    "exp(h*b/r)": "locally",
+    "h*log(g)": "locally",
+    "b*log(g)": "not",
+    "log(b)": "not",
+    "g*log(1 + exp(b)) + sqrt(g)": "not",
+    "log(b) - log(r)": "unknown",  # identifiable in truth: two calls that move together
+    "exp(b) - exp(b) + g": "unknown",
+    "max(b, 1)": "unknown",  # where b is small
+    "b*log(1) + g": "globally",
+    "b*exp(0)": "not",
+}
+
+
+def test_quantities_that_call_functions():
+    """The model itself is rational: b and r may be scaled, and h has a sign that nothing shows."""
+    text = "S' = -b*S*I\nI' = b*S*I - g*I\ny = r*I\nz' = -h^2*z\nz(0) = 1"
+    quantities = {f"q{i}": expression for i, expression in enumerate(CALLING)}
+    result = analyse(Model.parse(text, ["y", "z"], quantities=quantities))
+    assert result.parameters["h"] == "locally"
+    assert result.quantities == dict(zip(quantities, CALLING.values(), strict=True))
+    assert any("multiply b" in sentence for sentence in freedom_sentences(result.freedoms))
+
+
 def test_unidentifiable_quantity_in_the_output_map():
     model = Model.parse("x' = -k*x\ny = (a + b)*x", ["y"])
     result = analyse(model)
@@ -537,6 +565,12 @@ def test_time_limits_that_are_none(wrong):
 def test_functions_that_are_none(wrong):
     with pytest.raises(IdentifiabilityError, match="function"):
         analyse(Model.parse("x' = -k*x", ["x"])).expresses(wrong)
+
+
+def test_advice_on_a_quantity_that_calls_a_function():
+    model = Model.parse("x' = -k*x\ny = s*x", ["y"], quantities={"log_dose": "log(x_0)", "half_life": "log(2)/k"})
+    assert advise_on(model, "half_life") == []
+    assert [a.names for a in advise_on(model, "log_dose")] == [("s",), ("x_0",), ("x",)]
 
 
 def test_advice_on_one_quantity():

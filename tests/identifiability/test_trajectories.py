@@ -41,6 +41,19 @@ def test_functions_of_states_may_be_determined_where_states_are_not():
     )
 
 
+def test_trajectories_that_call_functions():
+    expected = {
+        "log10(rho*I)": "globally",
+        "exp(-gamma)*beta*S": "globally",
+        "log(S)": "not",
+        "sqrt(gamma)*I": "not",
+        "log(S) - log(I)": "unknown",  # determined in truth: two calls that move together
+    }
+    model = Model.parse(EPIDEMIC, ["y"], quantities={f"q{i}": text for i, text in enumerate(expected)})
+    (found,) = judged(model)
+    assert found == {"S": "not", "I": "not"} | {f"q{i}": word for i, word in enumerate(expected.values())}
+
+
 def test_one_of_several():
     """Slow and fast may change places; then the amount in the blood is another, but not the sum of both rates."""
     absorption = Model.parse(

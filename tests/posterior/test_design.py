@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from dataclasses import replace
 from fractions import Fraction
@@ -121,6 +122,13 @@ def test_an_examination_that_takes_too_long_is_ended(monkeypatch: pytest.MonkeyP
         result = examined(problem, alone, end=end)
         assert (result.design, result.unfinished) == (None, "out of time")
         assert "no time to find out how much they determine" in identifiability_text(result)
+
+
+def test_an_examination_that_is_killed_leaves_the_analysis(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = problem_of(INFUSED, inputs={"u": InputSeries(np.array([0.0]), np.array([1.0]))})
+    alone = analyse([experiment.analysed for experiment in problem.experiments])
+    monkeypatch.setattr("equifinal.posterior.design._rank", lambda *_: os._exit(1))
+    assert examined(problem, alone, end=time.monotonic() + 600) == alone
 
 
 def test_a_stored_analysis_is_read_back() -> None:

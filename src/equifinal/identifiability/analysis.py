@@ -30,6 +30,7 @@ from equifinal.algebra.generators.null_spaces import KernelField
 from equifinal.algebra.generators.selection import Generators
 from equifinal.errors import EquifinalError, IdentifiabilityError
 from equifinal.identifiability.advice import Advice, advise
+from equifinal.identifiability.called import judged
 from equifinal.identifiability.child import Ended, Tell, in_child
 from equifinal.identifiability.freedoms import Freedom, assemble, continuous_freedoms, different, exchanged
 from equifinal.identifiability.lifting.lift import lift
@@ -133,7 +134,8 @@ class _Analysis:
     ) -> Identifiability:
         local = locals_[0]
         status, counts = self._statuses(local, fibres)
-        quantities = {name: self._status(e, local, fibres) for name, e in self._quantities().items()}
+        status_of, rng = partial(self._status, local=local, fibres=fibres), random.Random(self.seed)
+        quantities = {name: judged(e, status_of, rng) for name, e in self._quantities().items()}
         counts |= {name: count for name, (_, count) in quantities.items() if count > 1}
         degree = fibres[0].degree if fibres else 0
         freedoms: Sequence[Freedom] = ()

@@ -28,6 +28,7 @@ from equifinal.algebra.arithmetic.residues import BadPrime
 from equifinal.algebra.arithmetic.series import OutputSeries
 from equifinal.algebra.elimination.ratios import Ratios
 from equifinal.errors import IdentifiabilityError
+from equifinal.identifiability.called import judged
 from equifinal.identifiability.freedoms import AnyOrder
 from equifinal.identifiability.verdicts import GLOBALLY, LOCALLY, Identifiability
 from equifinal.language.expression import Expression, Name, Power, Product, Sum, children, names, to_text
@@ -65,10 +66,14 @@ def in_any_order(
     counts = {name: len(blocks) for blocks in classes for block in blocks for name in block}
     others = [exchange(locals_[0].point, *pair) for blocks in classes for pair in pairwise(blocks)]
     mistaken = prod(_mistake(models, local, classes) for local in locals_)
+
+    def status(expression: Expression) -> tuple[str, int]:
+        return (GLOBALLY, 1) if _has_one_value(expression, locals_[0], others) else (LOCALLY, 0)
+
     return replace(
         known,
         parameters={name: LOCALLY if name in counts else GLOBALLY for name in known.parameters},
-        quantities={n: GLOBALLY if _has_one_value(q, locals_[0], others) else LOCALLY for n, q in quantities.items()},
+        quantities={n: judged(q, status, random.Random(0))[0] for n, q in quantities.items()},
         alternatives=counts,
         combinations=(*(Name(n) for n in known.parameters if n not in counts), *symmetric_functions(classes)),
         fibre_degree=orbit(classes),

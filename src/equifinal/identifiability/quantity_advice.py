@@ -11,8 +11,8 @@ from fractions import Fraction
 from equifinal.errors import IdentifiabilityError
 from equifinal.identifiability.advice import Advice
 from equifinal.identifiability.analysis import analyse
-from equifinal.identifiability.verdicts import GLOBALLY
-from equifinal.language.expression import Name, Number, substitute
+from equifinal.identifiability.verdicts import GLOBALLY, UNKNOWN
+from equifinal.language.expression import Name, Number, is_rational, substitute
 from equifinal.language.model import Model
 from equifinal.language.parser import parse_expression
 
@@ -53,6 +53,8 @@ def advise_on(
         constants = {name: Number(value) for name, value in varied[0].constants.items()}
         asked = substitute(function, constants)
         found = analyse(varied, time_limit=limit, effort=effort, seed=seed)
+        if (found.finer or not is_rational(asked)) and found.quantities.get(quantity, UNKNOWN) != UNKNOWN:
+            return found.quantities[quantity]
         return found.expresses(asked, time_limit=limit).status
 
     if verdict(several) == GLOBALLY:

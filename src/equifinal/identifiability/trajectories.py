@@ -9,19 +9,24 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from math import inf
 
 from equifinal.algebra.arithmetic.budget import SECOND, Budget, OutOfTime, TooLarge
 from equifinal.algebra.arithmetic.local_rank import analyse_locally
 from equifinal.algebra.arithmetic.residues import BadPrime
+from equifinal.identifiability.called import judged
 from equifinal.identifiability.constancy import coordinates_to_choose
 from equifinal.identifiability.lifting.lift import lift
 from equifinal.identifiability.lifting.lifted import HALVED, LATE, RESTING, TiedKernel
 from equifinal.identifiability.moves import moves_along_fibre
 from equifinal.identifiability.verdicts import GLOBALLY, LOCALLY, NOT, UNKNOWN, Identifiability
+from equifinal.language.expression import Expression, Name, substitute
 from equifinal.language.model import Model
 
 WORK = 10 * SECOND  # for each trajectory
+SEEN = "the trajectory"  # as an output
 
 
 def judge_trajectories(
@@ -57,11 +62,24 @@ def _verdicts(
         if everything or name in model.outputs:
             yield name, GLOBALLY
             continue
-        more = [m.with_outputs([name]) if k == own else m for k, m in enumerate(models)]
+        status = partial(_status, models, own, analysis, budget.part(WORK), seed)
         try:
-            yield name, _verdict(more, analysis, budget.part(WORK), random.Random(seed))
+            whole = substitute(model.trajectories.get(name, Name(name)), model.closed_definitions)
+            yield name, judged(whole, status, random.Random(seed))[0]
         except (OutOfTime, TooLarge, BadPrime):
             yield name, UNKNOWN
+
+
+def _status(
+    models: Sequence[Model], own: int, analysis: Identifiability, budget: Budget, seed: int, expression: Expression
+) -> tuple[str, int]:
+    """The verdict on a rational trajectory of one of the models, and that the number of alternatives is not known."""
+    definitions = {**models[own].definitions, SEEN: expression}
+    seen = replace(
+        models[own], definitions=definitions, outputs=(*models[own].outputs, SEEN), trajectories={}, quantities={}
+    )
+    more = [seen if k == own else model for k, model in enumerate(models)]
+    return _verdict(more, analysis, budget, random.Random(seed)), 0
 
 
 def _verdict(models: Sequence[Model], analysis: Identifiability, budget: Budget, rng: random.Random) -> str:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from equifinal import ode
 from equifinal.errors import EquifinalError, IdentifiabilityError
 from equifinal.identifiability.analysis import analyse
-from equifinal.identifiability.child import in_child
+from equifinal.identifiability.child import Ended, in_child
 from equifinal.identifiability.lifting.functions import NotLiftable
 from equifinal.identifiability.verdicts import LOCALLY, NOT, OUT_OF_TIME, UNKNOWN, Design, Identifiability
 from equifinal.language.expression import Expression, Name, evaluate, names, to_text
@@ -156,7 +156,10 @@ def _rank_until(end: float, problem: Problem, seed: int) -> tuple[_Rank | None, 
     if end == inf:
         return _rank(problem, seed), True
     left = end - time.monotonic()
-    return in_child(lambda _: _rank(problem, seed), left) if left > 0 else (None, False)
+    try:
+        return in_child(lambda _: _rank(problem, seed), left) if left > 0 else (None, False)
+    except Ended:  # from outside, perhaps for want of memory
+        return None, True
 
 
 def _rank(problem: Problem, seed: int) -> _Rank | None:

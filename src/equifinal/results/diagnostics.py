@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from equifinal.results.arviz_lines import ess, rhat
-from equifinal.samplers.proposals.quality import longest_stay, misses_tails
+from equifinal.samplers.proposals.quality import is_noticed, longest_stay, misses_tails
 from equifinal.showing import Shown
 
 if TYPE_CHECKING:
@@ -211,7 +211,7 @@ class Concern:
 def concerns(data: InferenceData, summary: Mapping[str, Row] | None = None) -> list[Concern]:
     """What is wrong with a run, if anything."""
     rows = summarise(data) if summary is None else summary
-    return [*_on_draws(data, rows), *_on_solves(data), *_on_moves(data), *_on_estimates(data)]
+    return [*_on_draws(data, rows), *_on_solves(data), *_on_moves(data), *_on_estimates(data, rows)]
 
 
 def _on_draws(data: InferenceData, rows: Mapping[str, Row]) -> Iterator[Concern]:
@@ -267,7 +267,7 @@ def _on_moves(data: InferenceData) -> Iterator[Concern]:
         yield Concern("failed moves", numbers={"share": failed / count_moves(moves)})
 
 
-def _on_estimates(data: InferenceData) -> Iterator[Concern]:
+def _on_estimates(data: InferenceData, rows: Mapping[str, Row]) -> Iterator[Concern]:
     """The pseudo-marginal sampler's estimates of p_C, the prior density of the combinations."""
     measured, counts = findings(data), sampler_counts(data)
     # steps find the tails that fresh draws miss; and a few draws tell nothing of tails
@@ -290,7 +290,11 @@ def _on_estimates(data: InferenceData) -> Iterator[Concern]:
     if empty > EMPTY_LIMIT:
         yield Concern("empty points", numbers={"share": empty})
     stay = measured["longest_stay"]
-    if stay > longest_stay(data.posterior.sizes["draw"], acceptance(data)):
+    kept, thin = data.posterior.sizes, json.loads(data.attrs["settings"])["thin"]
+    least = min((row["ess_bulk"] for row in rows.values() if math.isfinite(row["ess_bulk"])), default=math.inf)
+    one_lane = measured.get("lanes", 1) == 1
+    noticed = one_lane or is_noticed(stay, kept["chain"] * kept["draw"] * thin, least)
+    if noticed and stay > longest_stay(kept["draw"], acceptance(data)):
         yield Concern("long stay, noisy estimates" if variance > 0.1 else "long stay", numbers={"steps": stay})
 
 

@@ -19,8 +19,10 @@ from equifinal.fibre import Fibre
 from equifinal.fibre.of_problem import fibre_of
 from equifinal.formats.toml import loads
 from equifinal.posterior.posterior import Posterior
+from equifinal.results.diagnostics import summarise
 from equifinal.samplers.points.estimator import Estimate
 from equifinal.samplers.points.law import Moments, PriorLaw
+from equifinal.samplers.proposals.quality import is_noticed
 from equifinal.samplers.protocol import Kept, NoPlan, Task
 from equifinal.samplers.pseudo_marginal import sampler
 from equifinal.samplers.pseudo_marginal.settings import PAPER
@@ -475,6 +477,17 @@ def test_advice_on_estimates(data) -> None:
     (stuck,) = on_estimates(data, {"longest_stay": 250.0})
     assert "stood still for 250 steps" in stuck
     assert on_estimates(data, {"longest_stay": 49.0}) == []
+
+
+def test_a_stay_of_one_lane_among_many_is_judged_as_a_share_of_the_run(data) -> None:
+    draws = data.posterior.sizes["chain"] * data.posterior.sizes["draw"]
+    least = min(row["ess_bulk"] for row in summarise(data).values())
+    limit = 0.06 / math.sqrt(least) * draws
+    assert limit < 250
+    assert on_estimates(data, {"longest_stay": 250.0, "lanes": 61.0})
+    assert is_noticed(limit + 1, draws, least)
+    assert not is_noticed(limit - 1, draws, least)
+    assert not is_noticed(250.0, 100 * draws, least)
 
 
 def test_words_on_points_and_solves(data) -> None:

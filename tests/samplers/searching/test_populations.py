@@ -135,6 +135,20 @@ def test_the_wide_part_describes_the_square_root_of_the_posterior() -> None:
     assert (inside > 1.2 * deviations[1]).all()
 
 
+def test_populations_go_on_at_the_posterior() -> None:
+    """Not at the power of it to which they went last: there they would be wider by a factor of 1.4."""
+    made, counted = populations_of(decay(), 4)
+    found = made.settle(lambda text: None)
+    assert found is not None
+    said: list[str] = []
+    onward = made.go_on(described(*found.draws, counted.rng, both=True), said.append)
+    assert onward.shape[1] % made.number == 0
+    before, after = (x.reshape(-1, x.shape[2]) for x in (found.draws, onward[:, made.number :]))
+    np.testing.assert_allclose(after.std(axis=0), before.std(axis=0), rtol=0.15)
+    assert (np.abs(after.mean(axis=0) - before.mean(axis=0)) < 0.2 * before.std(axis=0)).all()
+    assert said[0].startswith("populations gone on with it, 10 sweeps, correlation 0.")
+
+
 def test_mixtures_are_fitted_to_the_other_population() -> None:
     """What moves a population knows nothing of where its particles are."""
     made, _ = populations_of(decay(), 1)

@@ -38,7 +38,8 @@ Array = NDArray[np.float64]
 TOO_NOISY = 2.0  # variance of log hat p_C that is not usable
 DRAWN = 64  # trajectories at which the integrals over noise parameters are tried
 JUDGED = 7000  # draws: a tail of a hundredth of the posterior that a proposal misses shows in their weights
-FITTED = 3000  # draws of a population to which the last mixture is fitted
+FITTED = 5000  # draws of a population to which the last mixture is fitted
+LAST = 2  # of the times at which it was looked at give draws to start from
 KNOWN_SHARE, WIDE_SHARE = 0.05, 0.2  # in it, of modes that climbers found, and of the wide part
 LANES = (61, 59)  # primes, so that draws that are thinned come from all of them: the first that does not divide thin
 LEAST_ACCEPTANCE = 0.001  # of fresh draws
@@ -184,21 +185,32 @@ class _Search:
 
     def by_populations(self) -> Proposal:
         """The proposal that tempered populations tell of; one around the modes, refused, if they do not arrive."""
-        settled = Populations.from_prior(self.counted).settle(self.report)
+        populations = Populations.from_prior(self.counted)
+        settled = populations.settle(self.report)
         if settled is None:
             law, start = laplace(self.around), self.around.h[None]
             mixture = defended(law, flattened_around(law), prior_law(self.counted))
             return Proposal(mixture, self._judged(mixture), start, _equal_weights(start), arrived=False)
-        draws, rng = settled.draws, self.counted.rng
-        one, other = draws[:, rng.permutation(draws.shape[1])[:FITTED]]  # of all particles
-        several = len(self.around.h) > 1
-        mixture = described(one, other, rng, laplace(self.around, DF) if several else None, both=True)
-        mixture = defended(mixture, settled.wide, prior_law(self.counted), WIDE_SHARE)
-        if several:  # where climbers have been, populations may have missed something
-            mixture = mixture.joined(laplace(self.around), KNOWN_SHARE)
+        draws, prior = settled.draws, prior_law(self.counted)
+        mixture = self._described(draws, settled.wide, prior)
         found = self._judged(mixture)
-        shares = settled.shares if refusal(found, settled=True) else FRESH_ONLY
-        return Proposal(mixture, found, draws, _equal_weights(draws), shares, settled.shares)
+        if not refusal(found, settled=True):
+            return Proposal(mixture, found, draws, _equal_weights(draws), FRESH_ONLY, settled.shares)
+        onward = populations.go_on(mixture, self.report)
+        start = onward[:, -LAST * populations.number :]
+        mixture = self._described(np.concatenate([draws, onward], axis=1), settled.wide, prior)
+        found = self._judged(mixture)
+        shares = populations.shares if refusal(found, settled=True) else FRESH_ONLY
+        return Proposal(mixture, found, start, _equal_weights(start), shares, populations.shares)
+
+    def _described(self, draws: Array, wide: Mixture, prior: Mixture) -> Mixture:
+        """The mixture of draws (2, n, q) of both populations, defended."""
+        rng, several = self.counted.rng, len(self.around.h) > 1
+        one, other = draws[:, rng.permutation(draws.shape[1])[:FITTED]]  # of all particles
+        mixture = described(one, other, rng, laplace(self.around, DF) if several else None, both=True)
+        mixture = defended(mixture, wide, prior, WIDE_SHARE)
+        # where climbers have been, populations may have missed something
+        return mixture.joined(laplace(self.around), KNOWN_SHARE) if several else mixture
 
     def _judged(self, mixture: Mixture) -> Quality:
         """How good a frozen proposal is, by so many draws that a tail it misses shows."""

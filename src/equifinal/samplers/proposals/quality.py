@@ -86,6 +86,15 @@ def longest_stay(iterations: int, acceptance: float) -> float:
     return max(LEAST_STAY, STAY * math.log(max(iterations, 2)) / max(acceptance, 1e-6))
 
 
+def is_noticed(stay: float, iterations: int, effective: float) -> bool:
+    """Whether a stay, of one lane among many, is more than about half the error of a tail of 1%, as a share of a run.
+
+    Many lanes are often in places where only the shortest steps are accepted. One stay is as much of the posterior as
+    it is of all iterations: it does no harm as long as that is small beside the error of so many effective draws.
+    """
+    return stay > HIGH_GROWS / math.sqrt(max(effective, 1.0)) * iterations
+
+
 def defended(mixture: Mixture, wide: Mixture, prior: Mixture, share: float = WIDE_SHARE) -> Mixture:
     """A little wider, with a share of a wide mixture, and with the prior, so that nothing is out of reach.
 

@@ -22,7 +22,7 @@ from equifinal.samplers.searching.modes import Modes
 
 Array = NDArray[np.float64]
 
-ROUNDS = (400, 1500, 1900)  # draws; the last judge what the others have found, and then improve it
+ROUNDS = (400, 1500, 3500)  # draws; the last judge what the others have found, and then improve it
 MORE_ROUNDS = (700, 2500)  # if these do not suffice: the first for a better proposal, the second for one that passes
 HIGHEST = 7.0  # weight of a draw beside their mean: a chain would stand there for so long, so another round is worth it
 PRIOR_DRAWS, PRIOR_DF = 1000, 5.0  # for the law of the prior

@@ -47,6 +47,7 @@ FORGOTTEN = 0.3  # correlation with where particles were
 MOST = 1_500_000  # solves for each experiment
 LEAST_ROUNDS, REST_ROUNDS = 3, 6  # at power one,
 REST_SWEEPS, LOOK_EVERY = 20, 10  # of so many sweeps, and every how many of these particles are draws
+MOST_ONWARD = 200  # sweeps with a frozen mixture
 POWERS_SHARE = 0.6  # of the time of both populations, until power one
 DIFFERENCES = 0.2  # share of such moves;
 SHORTEST, WHOLE = 0.1, 0.1  # the shortest beside the longest, and the share that goes from one particle to another
@@ -102,8 +103,24 @@ class Populations:
                 draws.append(self.x.copy())
             if number + 1 >= LEAST_ROUNDS and _correlation(before, self._features()) < FORGOTTEN:
                 break
-        shares = self.shares
-        return Settled(np.concatenate(draws, axis=1), shares, self._flattened())
+        shares, at_rest = self.shares, (self.x.copy(), self.log_prior.copy(), self.log_likelihood.copy())
+        wide = self._flattened()
+        self.flattened, (self.x, self.log_prior, self.log_likelihood) = 1.0, at_rest
+        return Settled(np.concatenate(draws, axis=1), shares, wide)
+
+    def go_on(self, mixture: Mixture, report: Callable[[str], None]) -> Array:
+        """Draws (2, n, q), last ones last, of going on with a frozen mixture until particles forget where they were.
+
+        That is how chains will move, so that none of them begins with what the way from the prior has left.
+        """
+        self._take([mixture, mixture])
+        before, draws, sweeps, correlation = self._features(), [self.x.copy()], 0, 1.0
+        while sweeps < MOST_ONWARD and correlation > FORGOTTEN:
+            self._sweeps(LOOK_EVERY, refit=False)
+            draws.append(self.x.copy())
+            sweeps, correlation = sweeps + LOOK_EVERY, _correlation(before, self._features())
+        report(f"populations gone on with it, {sweeps} sweeps, correlation {correlation:.2f}")
+        return np.concatenate(draws, axis=1)
 
     def _flattened(self) -> Mixture:
         """Go on from the posterior to a power of it, and describe that: its tails are longer, and as curved."""
@@ -183,7 +200,11 @@ class Populations:
 
     def _refit(self) -> None:
         """Mixtures, each to the population that it does not move."""
-        self._mixtures = [described(self.x[1 - j], self.x[j], self.rng) for j in range(2)]
+        self._take([described(self.x[1 - j], self.x[j], self.rng) for j in range(2)])
+
+    def _take(self, made: list[Mixture]) -> None:
+        """Mixtures to move with; of the images of a particle, one is chosen as these would have it."""
+        self._mixtures = made
         coordinates, uniforms = self.counted.coordinates, self.rng.random((2, self.number))
         for j, mixture in enumerate(self._mixtures):
             before = coordinates.backward(self.x[j])[1]
