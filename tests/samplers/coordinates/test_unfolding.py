@@ -111,3 +111,18 @@ def test_labels_are_drawn_by_their_share() -> None:
     assert 0.1 < stays < 0.9
     stayed = np.isclose(found, x).all(axis=1).mean()
     assert stayed == pytest.approx(stays, abs=5 * np.sqrt(stays * (1 - stays) / len(x)))
+
+
+def test_images_are_gathered_in_one_place() -> None:
+    made = unfolding(fibre("a + b", "a*b"))
+    x = np.random.default_rng(4).normal(size=(200, 2))
+    _, log_slope = made.backward(x)
+    x = x[np.isfinite(log_slope)]
+    found = made.gathered(x)
+    swapped = x[:, ::-1]
+    mirrored = np.isfinite(made.backward(swapped)[1])
+    np.testing.assert_allclose(made.backward(found)[0], made.backward(x)[0], rtol=1e-9)
+    assert (found[mirrored, 0] <= found[mirrored, 1] + 1e-9).all()
+    assert (x[mirrored, 0] > x[mirrored, 1]).any()
+    alone = unfolding(fibre("a", "b"))
+    assert alone.gathered(x) is x

@@ -18,6 +18,7 @@ from equifinal.samplers.collapsed.tools import Tools
 from equifinal.samplers.marginal.noise_integral import nothing
 from equifinal.samplers.marginal.target import CountedTarget, Target
 from equifinal.samplers.points.law import Moments
+from equifinal.samplers.proposals import mixture as mixtures
 from equifinal.samplers.searching import modes as searching
 from equifinal.samplers.searching import populations
 from equifinal.samplers.searching.modes import find_modes
@@ -248,3 +249,16 @@ def test_climbers_that_disagree_or_fail(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(searching, "LEGS", ((0, 60.0), (0, 30.0), (0, 15.0)))  # none arrives
     assert not find_modes(known, fibre, np.random.default_rng(0), said.append).agreed
     assert said[-1].endswith("but most do not arrive")
+
+
+def test_a_start_of_few_components_does_not_keep_others_from_being_tried() -> None:
+    """Two arcs, far from each other: a component for each is far better than one for both, and worse than many."""
+    rng = np.random.default_rng(5)
+
+    def arcs(n: int) -> np.ndarray:
+        angle, side = rng.uniform(0, np.pi, n), rng.choice([-1.0, 1.0], n)
+        return np.column_stack([5 * side + np.cos(angle), side * np.sin(angle)]) + 0.05 * rng.normal(size=(n, 2))
+
+    two = mixtures.equal(np.array([[-5.0, 0.0], [5.0, 0.0]]), np.eye(2))
+    found = described(arcs(2000), arcs(2000), rng, two, both=True)
+    assert len(found.share) > 2

@@ -206,7 +206,8 @@ class _Search:
     def _described(self, draws: Array, wide: Mixture, prior: Mixture) -> Mixture:
         """The mixture of draws (2, n, q) of both populations, defended."""
         rng, several = self.counted.rng, len(self.around.h) > 1
-        one, other = draws[:, rng.permutation(draws.shape[1])[:FITTED]]  # of all particles
+        chosen = rng.permutation(draws.shape[1])[:FITTED]  # of all particles
+        one, other = map(self.counted.coordinates.gathered, draws[:, chosen])
         mixture = described(one, other, rng, laplace(self.around, DF) if several else None, both=True)
         mixture = defended(mixture, wide, prior, WIDE_SHARE)
         # where climbers have been, populations may have missed something

@@ -128,6 +128,20 @@ class Unfolding:
             return mixture.log_density(x)
         return np.logaddexp.reduce(self._shares(mixture, self.images(x)), axis=1)
 
+    def gathered(self, x: Array) -> Array:
+        """Of all x with the same c, that whose first replaced parameter is smallest.
+
+        A mixture that is fitted to these has all its components where one image of the posterior is, instead of some
+        for each: q_C needs no more.
+        """
+        if self.block is None:
+            return x
+        images = self.images(x)
+        first = images.x[:, :, np.searchsorted(self.moved, self.columns[0])]
+        there = np.isfinite(images.log_slope)
+        chosen = images.x[np.arange(len(x)), np.argmin(np.where(there, first, np.inf), axis=1)]
+        return np.where(np.any(there, axis=1, keepdims=True), chosen, x)
+
     def relabelled(self, mixture: Mixture, x: Array, uniforms: Array) -> Array:
         """Another x with the same c, by its share in q_C."""
         if self.block is None:

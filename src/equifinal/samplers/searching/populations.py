@@ -130,7 +130,7 @@ class Populations:
             for _ in range(REST_SWEEPS // LOOK_EVERY):
                 self._sweeps(LOOK_EVERY)
                 draws.append(self.x.copy())
-        one, other = np.concatenate(draws, axis=1)
+        one, other = map(self.counted.coordinates.gathered, np.concatenate(draws, axis=1))
         return described(one, other, self.rng, both=True)
 
     @classmethod
@@ -200,7 +200,8 @@ class Populations:
 
     def _refit(self) -> None:
         """Mixtures, each to the population that it does not move."""
-        self._take([described(self.x[1 - j], self.x[j], self.rng) for j in range(2)])
+        x = [self.counted.coordinates.gathered(own) for own in self.x]
+        self._take([described(x[1 - j], x[j], self.rng) for j in range(2)])
 
     def _take(self, made: list[Mixture]) -> None:
         """Mixtures to move with; of the images of a particle, one is chosen as these would have it."""
@@ -299,14 +300,18 @@ def described(
         return mixtures.fit(x, np.ones(len(x)), first, floor + 1e-3 / k * covariance, least, GAIN)
 
     best, highest = (mixtures.equal(x.mean(axis=0)[None], factor), False), -math.inf
-    for first in starts if start is None else [start, *starts]:
+    stopped = False
+    # a start of several modes comes last: beside it a single component would look as if more of them were no use
+    for first in starts if start is None else [*starts, start]:
+        if stopped and first is not start:
+            continue
         tried = [(fit(x, first, believed), believed) for believed in ((False, True) if both else (False,))]
         scores = [float(made.log_density(others).mean()) for made, _ in tried]
         score = max(scores)
         if score > highest:
             best, highest = tried[scores.index(score)], score
-        elif score < highest - WORSE and first is not start:
-            break
+        elif score < highest - WORSE:
+            stopped = True
     return fit(np.concatenate([x, others]), *best) if both else best[0]
 
 
