@@ -115,6 +115,7 @@ def test_numbers_are_never_cut(
     assert "…" not in done.stdout
 
 
+@pytest.mark.slow
 def test_progress_that_nobody_reads_does_not_end_a_run(problem: Path, tmp_path: Path) -> None:
     fit = f"{' '.join(COMMAND)} fit {problem} {' '.join(QUICK)} --out out"
     line = f"{fit} 2>&1 >/dev/null | head -1; echo ${{PIPESTATUS[0]}}"

@@ -157,7 +157,7 @@ def test_steps_are_exact(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert min(p_values(name, monkeypatch, aux=2, lanes=3)) > LEVEL
 
 
-@pytest.mark.parametrize("name", slow_but("two scales", "sum, product and noise", of=NOISE_POINTS))
+@pytest.mark.parametrize("name", slow_but("sum, product and noise", of=NOISE_POINTS))
 def test_integrating_noise_parameters_is_exact(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     n = 5000 if name == "sum, product and noise" else 10_000  # roots take time
     for lanes in (1, 3):

@@ -50,7 +50,8 @@ def busy_machine() -> Iterator[None]:
         spinning.wait()
 
 
-@pytest.mark.parametrize("sampler", slow_but("geometric", of=["geometric", "collapsed"]))
+@pytest.mark.slow
+@pytest.mark.parametrize("sampler", ["geometric", "collapsed"])
 def test_a_clock_too_fast_and_a_busy_machine(sampler: str) -> None:
     quiet = draws(sampler, clock=1)
     with busy_machine():

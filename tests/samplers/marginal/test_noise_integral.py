@@ -275,6 +275,7 @@ z = OTHER
 '''
 
 
+@pytest.mark.slow
 def test_two_modes_with_scales_far_apart() -> None:
     """Either y is exact and z far off, or the reverse, as likely by symmetry; log Z by quadrature."""
     n = 15

@@ -179,6 +179,7 @@ def test_the_last_mixture_is_fitted_to_all_particles(monkeypatch: pytest.MonkeyP
     assert len({row % 200 for row in rows}) > 100  # snapshots of 200 particles each
 
 
+@pytest.mark.slow
 def test_two_modes_have_the_right_shares() -> None:
     known = Posterior(loads(UNEQUAL, name="unequal"))
     shares = [(theta_of(known, part) < 0).mean() for seed in range(10) for part in settled(known, seed).draws]

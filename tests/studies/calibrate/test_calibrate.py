@@ -25,6 +25,7 @@ from equifinal.studies.calibrate import replicates as calibrating
 from equifinal.studies.calibrate.findings import Calibration
 from equifinal.studies.calibrate.replicates import calibrate
 from equifinal.words.calibration import verdict_sentence, warning_sentences
+from tests.support.marks import slow_but
 from tests.support.problems import DECAY, EXPERIMENTS, quick_problem
 
 QUICK = {"replicates": 6, "chains": 2, "draws": 60, "ranked": 19, "seed": 3, "progress": False}
@@ -58,7 +59,7 @@ def test_combinations_are_ranked() -> None:
 SCALE = 's = { prior = "lognormal", meanlog = 0, sdlog = 1 }\n[noise]'
 
 
-@pytest.mark.parametrize("kind", ["threads", "processes"])
+@pytest.mark.parametrize("kind", slow_but("threads", of=["threads", "processes"]))
 def test_executors_give_the_same_ranks(plain: Calibration, kind: str) -> None:
     pool = ThreadPoolExecutor(2) if kind == "threads" else ProcessPoolExecutor(2, mp_context=get_context("spawn"))
     with pool as executor:
