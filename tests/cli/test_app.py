@@ -208,7 +208,7 @@ def test_results_are_not_overwritten_unasked(problem: Path, tmp_path: Path, comm
     assert command(*arguments, "--overwrite").returncode == 0
 
 
-# Ctrl-C in the middle of sampling, whatever the speed of the machine
+# a signal in the middle of sampling, whatever the speed of the machine
 INTERRUPTED = """
 import os, signal, sys
 from equifinal.cli import main
@@ -218,7 +218,7 @@ advance = under_way.advance
 
 def interrupted(work, state, rngs, iteration, count):
     if iteration >= 600:
-        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), int(os.environ["SIGNAL"]))
     return advance(work, state, rngs, iteration, count)
 
 under_way.advance, under_way.SEGMENT_SECONDS = interrupted, 1e-3
@@ -227,13 +227,20 @@ main()
 """
 
 
-def test_ctrl_c_saves_what_was_drawn_and_the_same_command_goes_on(
-    problem: Path, tmp_path: Path, command: Callable[..., Done]
+@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)])
+def test_what_was_drawn_is_saved_and_the_same_command_goes_on(
+    number: signal.Signals, problem: Path, tmp_path: Path, command: Callable[..., Done]
 ) -> None:
+    """After a polite end, by Ctrl-C or at a shutdown."""
     settings = ["--chains", "2", "--warmup", "500", "--draws", "5000", "--no-report"]
     arguments = ["fit", str(problem), *settings, "--out", "out"]
     stopped = subprocess.run(
-        [sys.executable, "-c", INTERRUPTED, *arguments], cwd=tmp_path, capture_output=True, text=True, timeout=HANGING
+        [sys.executable, "-c", INTERRUPTED, *arguments],
+        cwd=tmp_path,
+        env=os.environ | {"SIGNAL": str(int(number))},
+        capture_output=True,
+        text=True,
+        timeout=HANGING,
     )
     assert stopped.returncode == 130, stopped.stderr
     assert "interrupted" in stopped.stdout

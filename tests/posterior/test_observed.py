@@ -181,13 +181,13 @@ def test_the_information_of_a_posterior_is_the_mean_square_of_its_gradient() -> 
     posterior = posterior_of("normal, relative")
     theta = np.array([[0.6, 3.0, 1.2, 2.0]])
     (likelihood,) = posterior.likelihoods
-    outputs, sensitivities, _ = likelihood.outputs_and_sensitivities(theta)
+    outputs, _ = likelihood.outputs(theta)
     seen, rng, total = likelihood.observed, np.random.default_rng(0), []
     m, noise = outputs[0, seen["time"], seen["output"]], Noise("normal", sd=0.3, relative=0.4)
     for _ in range(4000):
         seen["y"] = noise.simulate(m, {}, rng)
         gradient, information = np.zeros((1, 4)), np.zeros((1, 4, 4))
-        likelihood.expand(outputs, sensitivities, theta, gradient, information)
+        likelihood.expand(theta, gradient, information)
         total.append(gradient[0])
     squares = np.einsum("ij,ik->ijk", total, total)
     error = squares.std(axis=0) / np.sqrt(len(total))

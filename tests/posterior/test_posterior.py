@@ -9,6 +9,7 @@ from scipy import stats
 
 from equifinal.errors import DataError
 from equifinal.formats.toml import loads
+from equifinal.posterior import likelihood
 from equifinal.posterior.posterior import Posterior
 from equifinal.problem.data import Experiment, Observations
 from equifinal.problem.noise import Noise
@@ -296,3 +297,16 @@ def test_nothing_is_solved_where_nothing_can_be_reached() -> None:
     found = si().log_likelihood(theta, np.zeros(3))
     assert found.solves.tolist() == [0, 0, 0]
     assert (found.values == -np.inf).all()
+
+
+def test_batches_that_are_solved_in_pieces_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    posterior = decay()
+    theta = posterior.sample_prior(np.random.default_rng(3), 23)
+    whole = posterior.log_likelihood(theta), posterior.expand(theta), posterior.pointwise(theta)
+    monkeypatch.setattr(likelihood, "MOST_NUMBERS", 40)
+    pieces = posterior.log_likelihood(theta), posterior.expand(theta), posterior.pointwise(theta)
+    assert len(list(posterior.likelihoods[0]._pieces(23))) > 3
+    for one, other in zip(
+        (*whole[0], *whole[1], *whole[2].values()), (*pieces[0], *pieces[1], *pieces[2].values()), strict=True
+    ):
+        np.testing.assert_array_equal(one, other)

@@ -11,12 +11,13 @@ import pytest
 
 from equifinal.errors import DataError, SamplingError
 from equifinal.formats.toml import loads
+from equifinal.results import groups
 from equifinal.results import store as result
 from equifinal.results.arviz_lines import from_groups
 from equifinal.results.diagnostics import ConcernKind, summarise, summary_row
 from equifinal.samplers.settings import run_settings
 from equifinal.studies.sample import sample
-from equifinal.words.diagnostics import SENTENCES, advise
+from equifinal.words.diagnostics import SENTENCES, advise, sampler_notes
 from tests.support.problems import DECAY, decay, quick_problem
 
 
@@ -30,13 +31,25 @@ def test_groups_and_values(data: arviz.InferenceData) -> None:
     np.testing.assert_allclose(data.posterior["half_life"], 0.693147 / data.posterior["k"])
     assert data.log_likelihood["y"].shape == (4, 600, 5)
     np.testing.assert_allclose(
-        data.log_likelihood["y"].sum("y time").values, data.sample_stats["log_like"].values, rtol=1e-9
+        data.log_likelihood["y"].sum("y time").values, data.sample_stats["log_like"].values, rtol=1e-6, atol=1e-6
     )
     np.testing.assert_array_equal(data.observed_data["y"], [1.9, 1.6, 1.1, 0.8, 0.1])
     np.testing.assert_array_equal(data.observed_data["y time"], [0, 0.5, 1, 2, 4])
     theta = np.stack([data.posterior["k"].values, data.posterior["a"].values], axis=-1).reshape(-1, 2)
     lp = decay().log_prior(theta) + decay().log_likelihood(theta).values
     np.testing.assert_allclose(data.sample_stats["lp"].values.ravel(), lp, rtol=1e-9)
+
+
+def test_of_many_observations_some_draws_keep_theirs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(groups, "MOST_POINTWISE", 4 * 5 * 10)
+    monkeypatch.setattr(groups, "POINTWISE_BATCH", 5 * 7)
+    data = sample(quick_problem(), sampler="random-walk", chains=4, warmup=50, draws=100, progress=False)
+    kept = data.log_likelihood["y"]
+    assert kept.shape == (4, 10, 5)
+    at = data.sample_stats["log_like"].sel(draw=kept["draw"])
+    np.testing.assert_allclose(kept.sum("y time").values, at.values, atol=1e-6)
+    assert kept["draw"].values.tolist() == [0, 11, 22, 33, 44, 55, 66, 77, 88, 99]
+    assert any("10 of the 100 draws" in note for note in sampler_notes(data))
 
 
 def test_attributes_tell_how_it_was_made(data: arviz.InferenceData) -> None:

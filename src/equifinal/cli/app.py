@@ -6,8 +6,10 @@ Exit codes: 0 fine, 2 the user's error, 1 ours, 130 interrupted. With ``--json``
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import tempfile
+import threading
 import traceback
 import warnings
 from io import TextIOWrapper
@@ -39,6 +41,7 @@ def main() -> None:
     for name in ("stdout", "stderr"):  # closed by whoever started us
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
+    _interrupt_politely()
     warnings.showwarning = _show_warning  # type: ignore[assignment]
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):  # a terminal without Greek letters is no reason to stop
@@ -71,6 +74,20 @@ def main() -> None:
             file=sys.stderr,
         )
         sys.exit(1)
+
+
+def _interrupt_politely() -> None:
+    """Let a shutdown and a closed terminal save what Ctrl-C saves."""
+
+    def interrupt(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    if threading.current_thread() is not threading.main_thread():
+        return
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)  # not every system has both
+        if number is not None and signal.getsignal(number) is signal.SIG_DFL:  # `nohup` has one ignored
+            signal.signal(number, interrupt)
 
 
 def _show_warning(message: Warning | str, *_: Any) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -15,7 +17,8 @@ from equifinal.problem.problem import SolverSettings
 Array = NDArray[np.float64]
 
 SECONDS_EACH = 1e-9  # of a product of two sensitivities
-_NO_OUTPUTS = np.empty((0, 0, 0))
+MOST_NUMBERS = 20_000_000  # that the trajectories of a batch hold: of more lanes, some are solved at a time
+_NO_OUTPUTS, _NOTHING = np.empty((0, 0, 0)), np.empty((0, 0))
 
 
 class ExperimentLikelihood:
@@ -75,14 +78,36 @@ class ExperimentLikelihood:
         found = self._solved(theta)
         return found.outputs, found.status
 
-    def outputs_and_sensitivities(self, theta: Array) -> tuple[Array, Array, NDArray[np.int64]]:
+    def _pieces(self, lanes: int, each: int = 1) -> Iterator[slice]:
+        """Rows to be solved together; ``each`` is how many numbers a state or an output stands for."""
+        model = self.system.model
+        lane = self.times.size * (len(model.states) + len(model.outputs)) * each
+        step = max(1, MOST_NUMBERS // max(1, lane))
+        return (slice(start, start + step) for start in range(0, lanes, step))
+
+    def solve(self, theta: Array, pointwise: Array = _NOTHING) -> tuple[Array, NDArray[np.int64]]:
+        """The log likelihood of each row, and the status of its solve; of every observation in ``pointwise``."""
+        values, status = np.empty(len(theta)), np.empty(len(theta), np.int64)
+        for own in self._pieces(len(theta)):
+            outputs, status[own] = self.outputs(theta[own])
+            values[own] = self.log_likelihood(outputs, theta[own], pointwise[own])
+        return values, status
+
+    def expand(self, theta: Array, gradient: Array, information: Array) -> tuple[Array, NDArray[np.int64]]:
+        """As `solve`; this experiment's gradient and information by theta are added to those given."""
+        values, status = np.empty(len(theta)), np.empty(len(theta), np.int64)
+        for own in self._pieces(len(theta), 1 + self.columns.size):
+            outputs, sensitivities, status[own] = self._outputs_and_sensitivities(theta[own])
+            values[own] = self.log_likelihood(outputs, theta[own], _NOTHING)
+            self._expand(outputs, sensitivities, theta[own], gradient[own], information[own])
+        return values, status
+
+    def _outputs_and_sensitivities(self, theta: Array) -> tuple[Array, Array, NDArray[np.int64]]:
         found = self._solved(theta, sensitivities=True)
         assert found.sensitivities is not None
         return found.outputs, found.sensitivities, found.status
 
-    def expand(self, outputs: Array, sensitivities: Array, theta: Array, gradient: Array, information: Array) -> None:
-        """Add this experiment's gradient and information by theta."""
-
+    def _expand(self, outputs: Array, sensitivities: Array, theta: Array, gradient: Array, information: Array) -> None:
         def work(own: slice) -> None:
             parts = outputs[own], sensitivities[own], self.columns, theta[own], self.observed
             observed.expand(*parts, gradient[own], information[own])

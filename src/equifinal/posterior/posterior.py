@@ -123,8 +123,12 @@ class Posterior:
         theta = _batch(theta)
         if least is not None:
             return self._log_likelihood_from(theta, np.asarray(least, float))
-        found = self.outputs(theta)
-        return Likelihood(self.log_likelihood_of(found, theta), found.solves, found.failures)
+        total, failures = np.zeros(len(theta)), np.zeros(len(theta), np.int64)
+        for likelihood in self.likelihoods:
+            values, status = likelihood.solve(theta)
+            total += values
+            failures += status != 0
+        return Likelihood(_known(total, failures > 0), np.full(len(theta), len(self.likelihoods)), failures)
 
     def outputs(self, theta: Array) -> Outputs:
         """What the models do at each row."""
@@ -139,9 +143,7 @@ class Posterior:
         for likelihood, outputs in zip(self.likelihoods, found.values, strict=True):
             total += likelihood.log_likelihood(outputs, theta, _NOTHING)
         failed = np.repeat(found.failures > 0, len(theta) // max(1, len(found.failures)))
-        # NaN or infinity would be a silent hole: what cannot be evaluated has no likelihood
-        total[failed | ~(total < np.inf)] = -np.inf
-        return total
+        return _known(total, failed)
 
     def _log_likelihood_from(self, theta: Array, least: Array) -> Likelihood:
         lanes = theta.shape[0]
@@ -155,8 +157,8 @@ class Posterior:
             if not alive.size:
                 break
             rows = theta[alive]
-            outputs, status = likelihood.outputs(rows)
-            total[alive] += likelihood.log_likelihood(outputs, rows, _NOTHING)
+            own, status = likelihood.solve(rows)
+            total[alive] += own
             total[alive[status != 0]] = -np.inf
             solves[alive] += 1
             failures[alive] += status != 0
@@ -172,12 +174,11 @@ class Posterior:
         total, failures = np.zeros(lanes), np.zeros(lanes, np.int64)
         gradient, information = np.zeros((lanes, d)), np.zeros((lanes, d, d))
         for likelihood in self.likelihoods:
-            outputs, sensitivities, status = likelihood.outputs_and_sensitivities(theta)
-            total += likelihood.log_likelihood(outputs, theta, _NOTHING)
-            likelihood.expand(outputs, sensitivities, theta, gradient, information)
+            own, status = likelihood.expand(theta, gradient, information)
+            total += own
             failures += status != 0
         broken = ~np.isfinite(gradient).all(axis=1) | ~np.isfinite(information).all(axis=(1, 2))
-        total[(failures > 0) | broken | ~(total < np.inf)] = -np.inf
+        total = _known(total, (failures > 0) | broken)
         return Expansion(total, gradient, information, np.full(lanes, len(self.likelihoods)), failures)
 
     def pointwise(self, theta: Array) -> Mapping[tuple[str, str], Array]:
@@ -185,9 +186,8 @@ class Posterior:
         theta = _batch(theta)
         found: dict[tuple[str, str], Array] = {}
         for likelihood in self.likelihoods:
-            outputs, _ = likelihood.outputs(theta)
             values = np.empty((theta.shape[0], likelihood.experiment.size))
-            likelihood.log_likelihood(outputs, theta, values)
+            likelihood.solve(theta, values)
             start = 0
             for entry in likelihood.experiment.observations:
                 stop = start + entry.values.size
@@ -251,6 +251,12 @@ def _reach(total: Array, bounds: Sequence[Array], lanes: NDArray[np.int64]) -> A
         for bound in bounds:
             reach += bound[lanes]
     return reach
+
+
+def _known(total: Array, failed: NDArray[np.bool_]) -> Array:
+    """The totals, minus infinity where they are none: NaN or infinity would be a silent hole."""
+    total[failed | ~(total < np.inf)] = -np.inf
+    return total
 
 
 def _batch(rows: Array) -> Array:

@@ -72,6 +72,15 @@ def store_text(data: InferenceData, group: str, name: str, text: str) -> None:
     data[group][name] = xarray.DataArray(np.array(text)) if has_trees() else np.array(text)
 
 
+def name_draws(data: InferenceData, group: str, numbers: np.ndarray) -> None:
+    """Say which draws of each chain a group is of."""
+    named = data[group].assign_coords(draw=numbers)
+    if has_trees():
+        data[group] = named
+    else:
+        setattr(data, group, named)
+
+
 def ess(draws: np.ndarray, method: str, prob: float | None = None) -> float:
     """Effective draws of an array (chains, draws)."""
     asked: float | tuple[float, float] | None = TAILS if method == "tail" else prob

@@ -1,27 +1,28 @@
 """Draws as the groups that ArviZ knows.
 
 ``posterior`` (parameters and quantities of interest), ``posterior_predictive`` (new observations, from some of the
-draws), ``log_likelihood`` (pointwise, one variable per output), ``log_prior`` (one variable per parameter), ``prior``
-and ``prior_predictive`` (from 1,000 draws of the prior), ``sample_stats``, ``observed_data``, ``constant_data`` (the
-whole problem, as JSON). Everything needed to doubt or repeat the run stands in the attributes.
+draws), ``log_likelihood`` (pointwise, one variable per output, in single precision, of some draws if there are many),
+``log_prior`` (one variable per parameter), ``prior`` and ``prior_predictive`` (from 1,000 draws of the prior),
+``sample_stats``, ``observed_data``, ``constant_data`` (the whole problem, as JSON). Everything needed to doubt or
+repeat the run stands in the attributes.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from contextlib import suppress
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from equifinal.errors import InterruptedRunError, SolverError
 from equifinal.formats.json import problem_to_json
 from equifinal.posterior.posterior import Posterior
 from equifinal.prediction.predict import new_observations, prior_rows
 from equifinal.problem.problem import Problem
-from equifinal.results.arviz_lines import from_groups
+from equifinal.results.arviz_lines import from_groups, name_draws
 from equifinal.samplers.running.run import Draws
 from equifinal.samplers.running.segment import Chunk
 
@@ -29,7 +30,8 @@ if TYPE_CHECKING:
     from arviz import InferenceData
 
 VERSIONS = ("equifinal", "numpy", "scipy", "numba", "arviz")
-POINTWISE_BATCH = 20_000
+MOST_POINTWISE = 20_000_000  # log likelihoods of single observations that are kept: of fewer draws where there are many
+POINTWISE_BATCH = 2_000_000  # of them made at a time
 PREDICTED, MOST_CELLS = 1000, 2_000_000  # draws of new observations, fewer where there are many observations
 PROBLEM = "problem"  # in constant_data
 
@@ -42,8 +44,7 @@ def to_inference_data(posterior: Posterior, draws: Draws, *, predictive: bool = 
     flat = draws.theta.reshape(-1, d)
     parameters = {name: draws.theta[:, :, j] for j, name in enumerate(draws.parameters)}
     quantities = {k: v.reshape(chains, kept) for k, v in posterior.quantities(flat).items()}
-    found = {label: values for label, values in _pointwise(posterior, flat).items() if values.shape[1]}
-    pointwise = {label: values.reshape(chains, kept, -1) for label, values in found.items()}
+    pointwise = _pointwise(posterior, draws.theta)
     observed, dims, coords = _observed(posterior.problem)
     chunk = draws.chunk
     density = posterior.log_prior(flat).reshape(chains, kept) + chunk.log_likelihood
@@ -54,7 +55,7 @@ def to_inference_data(posterior: Posterior, draws: Draws, *, predictive: bool = 
             "log_like": chunk.log_likelihood,
             "acceptance_rate": chunk.acceptance,
         },
-        "log_likelihood": pointwise,
+        "log_likelihood": pointwise.values,
         "log_prior": {
             name: posterior.problem.priors[name].log_density(values.reshape(-1)).reshape(chains, kept)
             for name, values in parameters.items()
@@ -64,13 +65,15 @@ def to_inference_data(posterior: Posterior, draws: Draws, *, predictive: bool = 
     }
     if predictive:
         groups |= _predictive(posterior, draws)
-    return from_groups(
+    gap = _gap(chunk.log_likelihood[:, pointwise.draws], pointwise.totals)
+    data = from_groups(
         groups,
         dims=dims | {f"{label} censored": own for label, own in dims.items()},
         coords=coords,
-        attrs=_attributes(posterior, draws)
-        | {"likelihood_gap": _gap(chunk.log_likelihood, pointwise), "misfit": _misfit(posterior, flat, chunk)},
+        attrs=_attributes(posterior, draws) | {"likelihood_gap": gap, "misfit": _misfit(posterior, flat, chunk)},
     )
+    name_draws(data, "log_likelihood", pointwise.draws)
+    return data
 
 
 def _predictive(posterior: Posterior, draws: Draws) -> dict[str, dict[str, np.ndarray]]:
@@ -80,7 +83,7 @@ def _predictive(posterior: Posterior, draws: Draws) -> dict[str, dict[str, np.nd
     """
     problem, (chains, kept, d) = posterior.problem, draws.theta.shape
     most = max(chains, min(PREDICTED, MOST_CELLS // max(1, sum(e.size for e in problem.experiments))))
-    at = np.unique(np.linspace(0, kept - 1, min(kept, max(1, most // chains))).round().astype(int))
+    at = evenly(kept, most // chains)
     groups: dict[str, dict[str, np.ndarray]] = {}
     with suppress(SolverError):
         made, solved = _observed_anew(problem, draws.theta[:, at].reshape(-1, d))
@@ -108,14 +111,13 @@ def _observed_anew(problem: Problem, theta: np.ndarray) -> tuple[dict[str, np.nd
     return made, solved
 
 
-def _gap(carried: np.ndarray, pointwise: Mapping[str, np.ndarray]) -> float:
+def _gap(carried: np.ndarray, found: np.ndarray) -> float:
     """Find the largest difference between the log likelihood that a sampler carried along and that of its draws.
 
     Along fibres it is carried without being asked again: were it not constant there, this would show it.
     """
-    total = sum(values.sum(axis=2) for values in pointwise.values())
     with np.errstate(invalid="ignore"):
-        gap = np.abs(total - carried)
+        gap = np.abs(found - carried)
     return float(np.max(gap, initial=0.0, where=np.isfinite(gap)))
 
 
@@ -138,13 +140,41 @@ def _label(problem: Problem, experiment: str, output: str) -> str:
     return f"{output} [{experiment.replace('%', '%25').replace('/', '%2F')}]"
 
 
-def _pointwise(posterior: Posterior, theta: np.ndarray) -> dict[str, np.ndarray]:
+class _Pointwise(NamedTuple):
+    """Log likelihoods of single observations by label (chains, draws, observations), and their sums."""
+
+    values: dict[str, NDArray[np.float32]]
+    totals: NDArray[np.float64]
+    draws: NDArray[np.int64]  # which of each chain these are of
+
+
+def _pointwise(posterior: Posterior, theta: np.ndarray) -> _Pointwise:
+    """Of all draws, or of as many as can be kept, evenly taken."""
+    chains, kept, d = theta.shape
+    size = sum(experiment.size for experiment in posterior.problem.experiments)
+    at = evenly(kept, MOST_POINTWISE // (chains * size))
+    rows = theta[:, at].reshape(-1, d)
     # a rejected proposal repeats the draw before it: each is solved once
-    fresh = np.ones(theta.shape[0], bool)
-    fresh[1:] = (theta[1:] != theta[:-1]).any(axis=1)
-    distinct, source = theta[fresh], np.cumsum(fresh) - 1
-    parts = [posterior.pointwise(distinct[i : i + POINTWISE_BATCH]) for i in range(0, len(distinct), POINTWISE_BATCH)]
-    return {_label(posterior.problem, *key): np.concatenate([part[key] for part in parts])[source] for key in parts[0]}
+    fresh = np.ones(len(rows), bool)
+    fresh[1:] = (rows[1:] != rows[:-1]).any(axis=1)
+    source = np.cumsum(fresh) - 1
+    step = max(1, POINTWISE_BATCH // size)
+    totals, parts = [], []
+    for distinct in np.split(rows[fresh], range(step, int(fresh.sum()), step)):
+        found = posterior.pointwise(distinct)
+        totals.append(sum(values.sum(axis=1) for values in found.values()))
+        parts.append({key: values.astype(np.float32) for key, values in found.items() if values.shape[1]})
+    values = {}
+    for key in list(parts[0]):
+        whole = np.concatenate([part.pop(key) for part in parts])
+        whole = whole if fresh.all() else whole[source]
+        values[_label(posterior.problem, *key)] = whole.reshape(chains, at.size, -1)
+    return _Pointwise(values, np.concatenate(totals)[source].reshape(chains, at.size), at)
+
+
+def evenly(of: int, most: int) -> NDArray[np.int64]:
+    """At most so many of the first whole numbers, but one at the least."""
+    return np.unique(np.linspace(0, of - 1, min(of, max(1, most))).round().astype(np.int64))
 
 
 def _observed(problem: Problem) -> tuple[dict[str, np.ndarray], dict[str, list[str]], dict[str, np.ndarray]]:

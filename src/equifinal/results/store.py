@@ -56,6 +56,16 @@ def load(path: str | Path) -> InferenceData:
         raise DataError(f"cannot read results from {path}: {error}") from None
 
 
+def require_whole(path: Path) -> None:
+    """Make sure that a file of results can be opened: HDF5 sees a file that was cut short."""
+    import h5py
+
+    try:
+        h5py.File(path, "r").close()
+    except OSError as error:
+        raise DataError(f"the results {path} were not written whole: {error}") from None
+
+
 def problem_of(data: InferenceData) -> Problem:
     """The problem that results are of.
 

@@ -126,7 +126,7 @@ def fit(
         data.attrs |= {"source": source, "folder": str(target)} if source else {}
         path = _saved(data, target)
         (target / REPORT).unlink(missing_ok=True)  # of results that are no more
-        result.load(path).close()  # the checkpoint goes only when the results are surely there
+        result.require_whole(path)  # the checkpoint goes only when the results are surely there
         done = _interpreted(data, path, study if known is not None else None, before)
         if finish is not None:
             done = finish(done)

@@ -145,6 +145,10 @@ def sampler_notes(data: InferenceData) -> list[str]:
         notes += _points_on_fibres(data, counts)
     if undefined := counts.get("transition_undefined", 0):
         notes.append(f"across fibres: {undefined:,} proposals where the combinations are dependent or infinite")
+    pointwise = getattr(data, "log_likelihood", None)
+    if pointwise is not None and pointwise.sizes["draw"] < (kept := data.posterior.sizes["draw"]):
+        some = f"{pointwise.sizes['draw']:,} of the {kept:,} draws of each chain"
+        notes.append(f"log likelihood of single observations: kept of {some}, evenly taken, for there are so many")
     return notes
 
 
