@@ -23,9 +23,8 @@ from typing import NamedTuple
 import numpy as np
 
 from equifinal.cli import app
-from equifinal.results.store import load
+from equifinal.results.store import load  # with much that no child need import then
 from equifinal.samplers.running import under_way
-from equifinal.studies import fit as _fit  # imported here, so that no child need do it
 from tests.support.problems import SCALED
 
 SAMPLERS = ("auto", "collapsed", "pseudo-marginal", "geometric", "random-walk")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from fractions import Fraction
@@ -247,7 +248,7 @@ class Identifiability(Shown):
                 quantities=dict(data["quantities"]),
                 alternatives={k: int(v) for k, v in data["alternatives"].items()},
                 combinations=tuple(parse_expression(text) for text in data["combinations"]),
-                constants={k: Fraction(v) for k, v in data["constants"].items()},
+                constants={k: _fraction(v) for k, v in data["constants"].items()},
                 fibre_dimension=int(data["fibre_dimension"]),
                 fibre_degree=int(data["fibre_degree"]),
                 scope=str(data["scope"]),
@@ -264,5 +265,12 @@ class Identifiability(Shown):
                 assumptions=tuple(map(str, data.get("assumptions", ()))),
                 design=Design.from_json(data["design"]) if data.get("design") else None,
             )
-        except (KeyError, TypeError, ValueError, AttributeError, EquifinalError) as error:
+        except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, EquifinalError) as error:
             raise IdentifiabilityError(f"this is not a stored identifiability analysis: {error}") from None
+
+
+def _fraction(text: str) -> Fraction:
+    """Read back what ``str`` makes of a fraction; "1e999999999" would be a number for days."""
+    if not re.fullmatch(r"-?\d{1,4000}(/\d{1,4000})?", text, re.ASCII):
+        raise ValueError("constants")
+    return Fraction(text)

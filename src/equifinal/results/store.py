@@ -12,14 +12,15 @@ from typing import TYPE_CHECKING
 from equifinal.errors import DataError, IdentifiabilityError
 from equifinal.files import replace_file, require_regular
 from equifinal.formats.json import problem_from_json
+from equifinal.identifiability.verdicts import GLOBALLY, LOCALLY, NOT, UNKNOWN, Identifiability
+from equifinal.language.expression import names
 from equifinal.problem.problem import Problem
 from equifinal.results.arviz_lines import datasets, read_netcdf, store_text
+from equifinal.results.checked import require_ours
 from equifinal.results.groups import PROBLEM
 
 if TYPE_CHECKING:
     from arviz import InferenceData
-
-    from equifinal.identifiability.verdicts import Identifiability
 
 IDENTIFIABILITY = "identifiability"  # in constant_data
 RESULTS = "results.nc"  # in the folder of a fit
@@ -51,17 +52,20 @@ def load(path: str | Path) -> InferenceData:
     path = Path(path) / RESULTS if Path(path).is_dir() else Path(path)
     require_regular(path)
     try:
-        return read_netcdf(path)
-    except (OSError, ValueError, KeyError) as error:
+        data = read_netcdf(path)
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RuntimeError) as error:  # whatever HDF5 holds
         raise DataError(f"cannot read results from {path}: {error}") from None
+    if PROBLEM in getattr(data, "constant_data", ()):
+        require_ours(data, problem_of(data))
+    return data
 
 
 def require_whole(path: Path) -> None:
     """Make sure that a file of results can be opened: HDF5 sees a file that was cut short."""
-    import h5py
+    import h5netcdf
 
     try:
-        h5py.File(path, "r").close()
+        h5netcdf.File(path, "r").close()
     except OSError as error:
         raise DataError(f"the results {path} were not written whole: {error}") from None
 
@@ -77,6 +81,8 @@ def problem_of(data: InferenceData) -> Problem:
     stored = getattr(data, "constant_data", None)
     if stored is None or PROBLEM not in stored:
         raise DataError("these results do not contain their problem; run equifinal fit again with this version")
+    if stored[PROBLEM].ndim:
+        raise DataError("these results do not contain their problem as one text; run equifinal fit again")
     return problem_from_json(str(stored[PROBLEM].item()))
 
 
@@ -87,11 +93,24 @@ def store_identifiability(data: InferenceData, analysis: Identifiability) -> Non
 
 def identifiability_of(data: InferenceData) -> Identifiability:
     """The analysis stored with the results, else one made now."""
-    from equifinal.identifiability.verdicts import Identifiability
     from equifinal.posterior.design import analysed
 
     stored = getattr(data, "constant_data", None)
     if stored is not None and IDENTIFIABILITY in stored:
-        with suppress(IdentifiabilityError):  # of another version of this package
-            return Identifiability.from_json(json.loads(str(stored[IDENTIFIABILITY].item())))
+        with suppress(IdentifiabilityError, ValueError, RecursionError):  # of another version, or edited
+            known = Identifiability.from_json(json.loads(str(stored[IDENTIFIABILITY].item())))
+            if _is_about(known, problem_of(data)):
+                return known
     return analysed(problem_of(data), time_limit=inf, effort=1.0)
+
+
+def _is_about(known: Identifiability, problem: Problem) -> bool:
+    """Whether an analysis speaks of the parameters of a problem, and of nothing else."""
+    words = {*known.parameters.values(), *known.quantities.values()}
+    used = {name for expression in (*known.combinations, *known.rational) for name in names(expression)}
+    return (
+        words <= {GLOBALLY, LOCALLY, NOT, UNKNOWN}
+        and set(known.parameters) <= set(problem.parameters)
+        and {name for e in problem.experiments for name in e.analysed.parameters} <= set(known.parameters)
+        and used <= {*problem.parameters, *known.constants}
+    )
