@@ -81,7 +81,7 @@ def problem_of(data: InferenceData) -> Problem:
     stored = getattr(data, "constant_data", None)
     if stored is None or PROBLEM not in stored:
         raise DataError("these results do not contain their problem; run equifinal fit again with this version")
-    if stored[PROBLEM].ndim:
+    if stored[PROBLEM].size != 1:
         raise DataError("these results do not contain their problem as one text; run equifinal fit again")
     return problem_from_json(str(stored[PROBLEM].item()))
 
