@@ -43,6 +43,7 @@ autodoc_typehints_format = "short"
 autodoc_preserve_defaults = True
 autodoc_class_signature = "mixed"
 napoleon_google_docstring = False
+python_maximum_signature_line_length = 90
 python_use_unqualified_type_names = True
 
 html_theme = "pydata_sphinx_theme"

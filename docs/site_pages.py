@@ -25,7 +25,9 @@ class Commands(SphinxDirective):
         names = [info.name or info.callback.__name__ for info in command_line.registered_commands if info.callback]
         sections: list[nodes.Node] = []
         for name in names:
-            shown = CliRunner().invoke(command_line, [name, "--help"], prog_name="equifinal", terminal_width=88)
+            shown = CliRunner().invoke(
+                command_line, [name, "--help"], prog_name="equifinal", terminal_width=76, max_content_width=76
+            )
             if shown.exit_code:
                 raise self.error(f"equifinal {name} --help: {shown.output}")
             section = nodes.section(ids=[make_id(self.env, self.state.document, "", name)], names=[name])
@@ -44,8 +46,14 @@ def by_public_name(app: Sphinx, env: BuildEnvironment, node: pending_xref, text:
     return domain.resolve_xref(env, node["refdoc"], app.builder, "obj", f"equifinal.{public}", node, text)
 
 
+def parsable(app: Sphinx, what: str, name: str, given: Any, options: Any, signature: str, returns: str) -> Any:
+    """A default that a dataclass makes anew is shown as three dots, so that types beside it are recognised."""
+    return (signature.replace("<factory>", "..."), returns) if signature else None
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
     app.add_directive("commands", Commands)
     app.add_lexer("csv", TextLexer)
+    app.connect("autodoc-process-signature", parsable)
     app.connect("missing-reference", by_public_name)
     return {"parallel_read_safe": True}
