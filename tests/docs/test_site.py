@@ -37,3 +37,13 @@ def test_bundled_data_have_a_source(name: str) -> None:
     head = example_path(name).read_text(encoding="utf-8").split("\n[", 1)[0]
     assert "# Data: " in head or "imulated with" in head
     assert "licence" in head
+
+
+def test_one_version_everywhere() -> None:
+    version = re.search(r'^version = "(.+)"$', (ROOT / "pyproject.toml").read_text(encoding="utf-8"), re.MULTILINE)
+    assert version
+    assert f"\nversion: {version[1]}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f'set version = "{version[1]}"' in (ROOT / "conda" / "meta.yaml").read_text(encoding="utf-8")
+    assert re.search(
+        rf"^## {re.escape(version[1])} \(", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE
+    )
