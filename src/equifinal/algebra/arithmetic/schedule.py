@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -59,9 +59,9 @@ def schedule_of(model: Model) -> Schedule:
     return _schedule(tuple(model.rhs), tuple(model.observed), tuple(model.constants.items()), moving)
 
 
-def recorded(expressions: Sequence[Expression], model: Model) -> Recorded:
-    """How to compute functions of the parameters of a model."""
-    return _recorded(tuple(expressions), tuple(model.constants.items()))
+def recorded(expressions: Sequence[Expression], constants: Mapping[str, Fraction]) -> Recorded:
+    """How to compute functions of parameters; the same ones are asked about at one point after another."""
+    return _recorded(tuple(expressions), tuple(constants.items()))
 
 
 @lru_cache(KEPT)

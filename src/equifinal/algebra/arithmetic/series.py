@@ -83,7 +83,7 @@ class RingSeries:
 
     def values_of(self, expressions: Sequence[Expression]) -> np.ndarray:
         """Values of functions of the parameters, an array (expressions, batch, width)."""
-        program, roots, steps = recorded(expressions, self.model)
+        program, roots, steps = recorded(expressions, self.model.constants)
         found = self._constants(program, steps)
         shape = (len(roots), self.batch, self.ring.width)
         return np.array([found[i] for i in roots], dtype=np.int64).reshape(shape)
