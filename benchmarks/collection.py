@@ -1,6 +1,6 @@
 """Published PEtab problems, one line each: size, log likelihood here and of their own simulations, verdict, fit.
 
-    uv run benchmarks/collection.py FOLDER --out rows.json [--analyse SECONDS] [--fit SECONDS] [--limit SECONDS] [--only NAME]
+    uv run benchmarks/collection.py FOLDER --out rows.json [--analyse SECONDS] [--fit SECONDS] [--only NAME ...]
     uv run benchmarks/collection.py --table rows.json
 
 FOLDER holds one folder for each problem, as the benchmark collection has them (Benchmark-Models-PEtab). Every problem
