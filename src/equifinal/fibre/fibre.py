@@ -194,7 +194,7 @@ class Fibre:
         return points(self.chart, self.table, free, *self._values(c, labels, len(free)))
 
     def weighted(self, free: Array, c: Array) -> Weighted:
-        """Roots at points theta_I (n, N, r), N for each of the values c (n, q), with log p(theta) - log |det|.
+        """Roots at points theta_I (n, N, r), N for each of the values c (n, q), with ``log p(theta) - log |det|``.
 
         The same as `roots` and `log_prior` together, labels disregarded, and several times faster on rational charts.
         """
