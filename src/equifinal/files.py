@@ -49,6 +49,7 @@ def replace_file(path: Path, write: Callable[[Path], object], what: str) -> Path
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         write(temporary)
+        _to_disk(temporary)
         os.replace(temporary, path)
     except (OSError, RuntimeError) as error:  # HDF5 reports a full disk in its own way
         reason = getattr(error, "strerror", None) or error
@@ -57,3 +58,12 @@ def replace_file(path: Path, write: Callable[[Path], object], what: str) -> Path
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
     return path
+
+
+def _to_disk(path: Path) -> None:
+    """Wait until the file is on the disk: else a power cut could leave its name with nothing in it."""
+    file = os.open(path, os.O_RDWR)
+    try:
+        os.fsync(file)
+    finally:
+        os.close(file)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -87,10 +86,7 @@ def _size(word: str, found: int, sizes: dict[str, int]) -> int:
 
 
 def _write(target: Path, buffer: io.BytesIO) -> None:
-    with open(target, "wb") as file:
-        file.write(buffer.getbuffer())
-        file.flush()
-        os.fsync(file.fileno())
+    target.write_bytes(buffer.getbuffer())
 
 
 @dataclass(frozen=True)
