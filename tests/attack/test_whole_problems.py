@@ -35,7 +35,7 @@ def loaded(seed: int, folder: Path) -> Problem | None:
         return None
 
 
-@settings(max_examples=40)
+@settings(max_examples=12)
 @given(SEEDS)
 def test_problems_are_read_and_stored_or_refused(seed: int) -> None:
     with TemporaryDirectory() as folder:
@@ -46,7 +46,7 @@ def test_problems_are_read_and_stored_or_refused(seed: int) -> None:
 
 
 def test_most_of_them_are_right(tmp_path: Path) -> None:
-    assert sum(loaded(seed, tmp_path) is not None for seed in range(40)) > 12
+    assert sum(loaded(seed, tmp_path) is not None for seed in range(12)) > 4
 
 
 @pytest.mark.slow
