@@ -11,6 +11,7 @@ import typer
 from equifinal.cli.common import (
     AuxOption,
     ChainsOption,
+    ClusterOption,
     DrawsOption,
     EssOption,
     ExplainOption,
@@ -24,6 +25,7 @@ from equifinal.cli.common import (
     ThinOption,
     WarmupOption,
     console,
+    executor_of,
     explaining,
     load_problem,
     show_analysis,
@@ -54,6 +56,7 @@ def fit(
     processes: Annotated[
         int, typer.Option(metavar="N", help="Number of processes to run chains in.", show_default="threads")
     ] = 0,
+    cluster: ClusterOption = None,
     analysis: Annotated[bool, typer.Option(help="Show the identifiability analysis first.")] = True,
     report: Annotated[bool, typer.Option(help="Write report.html beside the results.")] = True,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show all diagnostics.")] = False,
@@ -98,13 +101,13 @@ def fit(
         for discord in before:
             console().print("[yellow]![/]", Text(discord_sentence(discord)), highlight=False)
 
-    with explaining(explain and not as_json):
+    with explaining(explain and not as_json), executor_of(cluster, processes, "processes") as executor:
         done = fit_problem(
             loaded,
             settings,
             folder=out,
             overwrite=overwrite,
-            processes=processes,
+            executor=executor,
             progress=show,
             announce=None if as_json else announce,
             analysis=analysis or report,

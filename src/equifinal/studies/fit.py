@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from concurrent.futures import Executor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,6 @@ from equifinal.problem.problem import Problem
 from equifinal.results import diagnostics
 from equifinal.results import store as result
 from equifinal.results.conformity import Discord, discords, foreseen
-from equifinal.samplers.running.executors import workers
 from equifinal.samplers.settings import run_settings
 from equifinal.showing import Shown
 from equifinal.studies.ahead import compile_ahead
@@ -88,7 +88,7 @@ def fit(
     *,
     folder: Path | None = None,
     overwrite: bool = False,
-    processes: int = 0,
+    executor: Executor | None = None,
     progress: bool = True,
     announce: Callable[[Identifiability | None, list[Discord]], None] | None = None,
     analysis: bool = True,
@@ -99,6 +99,7 @@ def fit(
 
     ``announce`` is called, when nothing more stands in the way of a start, with what can be known and what does not
     conform between data and priors. ``source`` is the problem as the user named it, for commands to run next.
+    Chains run in ``executor``, if there is one.
     Without a folder, the first of NAME-run, NAME-run-2, ... that is free. Without ``analysis``, the results do not say
     what they mean. ``finish``, such as the writing of a report, is part of the fit: one that was killed there is
     resumed too.
@@ -107,9 +108,8 @@ def fit(
     problem = study.problem
     problem.require_complete()
     run_settings(problem, settings)  # before a folder is made
-    pool = workers(processes)
     target = claim_folder(problem.name) if folder is None else folder
-    with pool as executor, owned(target, overwrite), to_be_continued(target):
+    with owned(target, overwrite), to_be_continued(target):
         known = _analysed(study) if analysis else None
         with show_compiling(progress):
             compile_ahead()
