@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 # hidden, so that help does not show Python types; the docstring of each command says what they are
 ProblemArgument = Annotated[str, typer.Argument(metavar="FILE|EXAMPLE", hidden=True)]
+ProblemsArgument = Annotated[list[str], typer.Argument(metavar="FILE|EXAMPLE...", hidden=True)]
 RunArgument = Annotated[Path, typer.Argument(metavar="RUN", hidden=True)]
 SamplerOption = Annotated[
     str | None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from dataclasses import asdict, dataclass
@@ -87,6 +88,7 @@ def fit(
     settings: Mapping[str, Any],
     *,
     folder: Path | None = None,
+    known_as: Path | None = None,
     overwrite: bool = False,
     executor: Executor | None = None,
     progress: bool = True,
@@ -99,11 +101,12 @@ def fit(
 
     ``announce`` is called, when nothing more stands in the way of a start, with what can be known and what does not
     conform between data and priors. ``source`` is the problem as the user named it, for commands to run next.
-    Chains run in ``executor``, if there is one.
+    Chains run in ``executor``, if there is one. ``known_as`` is where the folder will be in the end.
     Without a folder, the first of NAME-run, NAME-run-2, ... that is free. Without ``analysis``, the results do not say
     what they mean. ``finish``, such as the writing of a report, is part of the fit: one that was killed there is
     resumed too.
     """
+    began = time.process_time()
     study = Study.of(problem)
     problem = study.problem
     problem.require_complete()
@@ -123,7 +126,8 @@ def fit(
             progress=progress,
             checkpoint=target / CHECKPOINT,
         )
-        data.attrs |= {"source": source, "folder": str(target)} if source else {}
+        data.attrs |= {"source": source, "folder": str(known_as or target)} if source else {}
+        data.attrs |= {"cpu_seconds": time.process_time() - began} if executor is None else {}  # else of many processes
         path = _saved(data, target)
         (target / REPORT).unlink(missing_ok=True)  # of results that are no more
         result.load(path).close()  # the checkpoint goes only when the results are surely there

@@ -201,14 +201,14 @@ class Cluster(Executor):
                 there = True
             if there or not self._pending:
                 since, told = time.monotonic(), False
+            elif not told:
+                told = True
+                warnings.warn(f"{self.address} has no worker left; waiting {WAITING:.0f} s for one", stacklevel=1)
             elif time.monotonic() - since > WAITING:
                 lost = SamplingError(f"{self.address} has had no worker for {WAITING:.0f} s")
                 for future in list(self._pending):
                     with suppress(Exception):
                         future.set_exception(lost)
-            elif not told:
-                told = True
-                warnings.warn(f"{self.address} has no worker left; waiting {WAITING:.0f} s for one", stacklevel=1)
 
     def _wait_for_workers(self) -> None:
         try:
