@@ -82,14 +82,15 @@ class Outcome:
 
 def folder_names(sources: Sequence[str]) -> dict[str, str]:
     """A folder for each problem: the name of its file, with that of its folder where two files have the same."""
-    names = {source: Path(source).stem for source in sources}
-    if len(names) < len(sources):
+    stems = {source: Path(source).stem for source in sources}
+    if len(stems) < len(sources):
         twice = next(source for source in sources if list(sources).count(source) > 1)
         raise DataError(f"{twice} is given twice")
-    for name in {name.casefold() for name in names.values()}:
-        same = [source for source in names if names[source].casefold() == name]
-        if len(same) > 1:
-            names |= {source: f"{Path(source).absolute().parent.name}-{Path(source).stem}" for source in same}
+    folded = [stem.casefold() for stem in stems.values()]  # some file systems do not tell A from a
+    names = {
+        source: stem if folded.count(stem.casefold()) == 1 else f"{Path(source).absolute().parent.name}-{stem}"
+        for source, stem in stems.items()
+    }
     for source, name in names.items():
         same = [other for other in names if names[other].casefold() == name.casefold()]
         if len(same) > 1:
@@ -145,7 +146,7 @@ def fit_many(
             given = futures[future]
             target = folder / names[given.source]
             try:
-                answer = future.result()
+                answer: Any = future.result()
                 outcome = _brought_home(*answer, target, overwrite) if there else answer
             except KeyboardInterrupt:
                 raise
