@@ -75,20 +75,20 @@ def main() -> None:
     home = equifinal.calibrate(problem, replicates=asked.home, **SETTINGS)
     each = (cpu() - before) / asked.home
     print(f"at home: {asked.home} replicates, {time.perf_counter() - began:.1f} s wall, {1e3 * each:.0f} ms CPU each")
-    with tempfile.TemporaryDirectory() as folder, machines(Path(folder), workers=asked.workers) as made:
-        with cluster(made.address) as executor:
-            until(lambda: len(executor.client.nthreads()) == asked.workers)
-            empty_tasks(executor, 20)
-            wall, used, _ = measured(made, lambda: empty_tasks(executor, asked.tasks))
-            show("tasks that do nothing", asked.tasks, wall, used)
-            wall, first, _ = measured(
-                made, lambda: equifinal.calibrate(problem, replicates=2, executor=executor, **SETTINGS)
-            )
-            show("the first replicates, with everything compiled or loaded", 2, wall, first)
-            wall, used, found = measured(
-                made, lambda: equifinal.calibrate(problem, replicates=asked.replicates, executor=executor, **SETTINGS)
-            )
-            show("replicates", asked.replicates, wall, used)
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        machines(Path(folder), workers=asked.workers) as made,
+        cluster(made.address) as executor,
+    ):
+        until(lambda: len(executor.client.nthreads()) == asked.workers)
+        empty_tasks(executor, 20)
+        wall, used, _ = measured(made, lambda: empty_tasks(executor, asked.tasks))
+        show("tasks that do nothing", asked.tasks, wall, used)
+        own = SETTINGS | {"executor": executor}
+        wall, first, _ = measured(made, lambda: equifinal.calibrate(problem, replicates=2, **own))
+        show("the first replicates, with everything compiled or loaded", 2, wall, first)
+        wall, used, found = measured(made, lambda: equifinal.calibrate(problem, replicates=asked.replicates, **own))
+        show("replicates", asked.replicates, wall, used)
     same = (found.ranks[: len(home.ranks)] == home.ranks).all()
     client, scheduler, *workers = used
     busiest = max(workers)

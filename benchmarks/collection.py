@@ -1,6 +1,6 @@
 """Published PEtab problems, one line each: size, log likelihood here and of their own simulations, verdict, fit.
 
-    uv run benchmarks/collection.py FOLDER --out rows.json [--analyse SECONDS] [--fit] [--limit SECONDS] [--only NAME]
+    uv run benchmarks/collection.py FOLDER --out rows.json [--analyse SECONDS] [--fit SECONDS] [--only NAME ...]
     uv run benchmarks/collection.py --table rows.json
 
 FOLDER holds one folder for each problem, as the benchmark collection has them (Benchmark-Models-PEtab). Every problem
@@ -43,7 +43,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path)
     parser.add_argument("--table", type=Path)
     parser.add_argument("--analyse", type=float, default=0.0, metavar="SECONDS")
-    parser.add_argument("--fit", action="store_true")
+    parser.add_argument("--fit", type=float, default=0.0, metavar="SECONDS")
     parser.add_argument("--limit", type=float, default=300.0, metavar="SECONDS", help="of CPU, for each problem")
     parser.add_argument("--only", nargs="*", default=[])
     parser.add_argument("--one", type=Path, help=argparse.SUPPRESS)
@@ -75,7 +75,7 @@ def collect(given: argparse.Namespace) -> None:
         if not files or not wanted:
             continue
         command = [sys.executable, __file__, "--one", str(files[0])]
-        command += ["--analyse", str(given.analyse), "--limit", str(given.limit), *(["--fit"] if given.fit else [])]
+        command += ["--analyse", str(given.analyse), "--limit", str(given.limit), "--fit", str(given.fit)]
         found: dict[str, Any] = {}
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         failure = done.stderr.strip()[-200:] if done.returncode else ""
@@ -91,7 +91,7 @@ def collect(given: argparse.Namespace) -> None:
         print(folder.name, json.dumps(found), flush=True)
 
 
-def go_through(path: Path, analyse_for: float, fit: bool) -> None:
+def go_through(path: Path, analyse_for: float, fit_for: float) -> None:
     """Everything about one problem, in lines of JSON as it becomes known."""
     from equifinal.errors import EquifinalError
     from equifinal.formats.load import load
@@ -119,10 +119,10 @@ def go_through(path: Path, analyse_for: float, fit: bool) -> None:
             tell(doing=doing)
             analysis = analysed(problem, time_limit=analyse_for)
             tell(analysis=_verdict(analysis))
-            if fit:
+            if fit_for:
                 doing = "fit"
                 tell(doing=doing)
-                tell(fit=_fitted(problem, analysis))
+                tell(fit=_fitted(problem, analysis, fit_for))
     except EquifinalError as error:
         tell(**{doing: f"refused: {str(error)[:300]}"})
 
@@ -179,12 +179,12 @@ def _verdict(found: Any) -> str:
     return words + (f"; {found.unfinished}" if found.unfinished else "")
 
 
-def _fitted(problem: Any, analysis: Any) -> str:
+def _fitted(problem: Any, analysis: Any, seconds: float) -> str:
     from equifinal.results.diagnostics import concerns, summarise
     from equifinal.studies.sample import sample
 
     start = time.process_time()
-    data = sample(problem, analysis=analysis, progress=False)
+    data = sample(problem, analysis=analysis, progress=False, max_time=seconds)
     rows = summarise(data)
     least = min(min(row["ess_bulk"], row["ess_tail"]) for row in rows.values())
     found = concerns(data, rows)

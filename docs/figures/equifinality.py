@@ -45,7 +45,7 @@ def main() -> None:
     left.set(xlabel="day", ylabel="reported cases", title="Five epidemics, one curve")
     left.legend(frameon=False, fontsize=8, loc="lower right")
 
-    data = equifinal.sample(problem, chains=2, warmup=5000, draws=1500, seed=6, progress=False)
+    data = equifinal.sample(problem, sampler="random-walk", chains=2, warmup=5000, draws=1500, seed=6, progress=False)
     draws = data.posterior
     growth, ratio, seed = (
         float(c.mean())

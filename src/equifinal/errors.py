@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from typing import Any
 
 
 class EquifinalError(Exception):
@@ -47,7 +48,7 @@ class ModelError(EquifinalError):
         line = None if self.line is None else self.line + lines
         return ModelError(self.message, line=line, column=self.column, word=self.word, file=file)
 
-    def __reduce__(self):  # keyword-only arguments do not survive the default pickling
+    def __reduce__(self) -> tuple[Any, ...]:  # keyword-only arguments do not survive the default pickling
         return _model_error, (self.message, self.line, self.column, self.word, self.file)
 
 

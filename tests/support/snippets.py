@@ -16,7 +16,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parents[2]
-PAGES = ("README.md", "CONTRIBUTING.md", *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md")))
+FOLDERS = ("docs", "docs/guides")
+PAGES = (
+    "README.md",
+    "CONTRIBUTING.md",
+    *(f"{f}/{path.name}" for f in FOLDERS for path in sorted((ROOT / f).glob("*.md"))),
+)
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", flags=re.MULTILINE | re.DOTALL)
 MARKER = re.compile(r"<!-- test: (.*?) -->\s*\Z")
 NAMED = re.compile(r"Save this as `([\w.-]+)`:\s*\Z")

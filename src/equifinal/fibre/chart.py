@@ -95,6 +95,15 @@ class TriangularChart:
         (d, 2): the support of each coordinate.
     """
 
+    combinations: Combinations
+    steps: tuple[Step, ...]
+    degree: int
+    free: NDArray[np.int64]
+    dependent: NDArray[np.int64]
+    bounds: Array
+    most: int
+    functions: Functions
+
     def __init__(
         self, combinations: Combinations, free: Sequence[str], steps: Sequence[Step], degree: int, bounds: Array
     ):

@@ -80,6 +80,14 @@ class Combinations:
         Further functions, which tell apart branches that `independent` does not.
     """
 
+    names: tuple[str, ...]
+    independent: tuple[Expression, ...]
+    labels: tuple[Expression, ...]
+    rank: int
+    dimension: int
+    functions: Functions
+    jacobian_nodes: list[int]
+
     def __init__(
         self,
         names: Sequence[str],

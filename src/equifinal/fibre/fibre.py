@@ -60,6 +60,16 @@ class Fibre:
         The chart of the partition.
     """
 
+    names: tuple[str, ...]
+    priors: dict[str, Prior]
+    constants: dict[str, Fraction]
+    functions: tuple[Expression, ...]
+    table: Array
+    bounds: Array
+    spread: Array
+    spread_in_coordinates: Array
+    combinations: Combinations
+
     def __init__(
         self,
         combinations: Sequence[str | Expression],
@@ -113,7 +123,7 @@ class Fibre:
         own = [name for name in own if name not in result.combinations]
         return Fibre([*result.combinations, *own], priors, constants=result.constants, **options)
 
-    def __reduce__(self):  # machine code does not travel; the same partition is compiled again
+    def __reduce__(self) -> tuple[Any, ...]:  # machine code does not travel; the same partition is compiled again
         options: dict[str, Any] = {"constants": self.constants, "partition": self.free}
         options["_chosen"] = self._chosen  # c must mean the same everywhere, whatever rounding says of equal choices
         return partial(Fibre, self.functions, self.priors, **options), ()
@@ -194,7 +204,7 @@ class Fibre:
         return points(self.chart, self.table, free, *self._values(c, labels, len(free)))
 
     def weighted(self, free: Array, c: Array) -> Weighted:
-        """Roots at points theta_I (n, N, r), N for each of the values c (n, q), with log p(theta) - log |det|.
+        """Roots at points theta_I (n, N, r), N for each of the values c (n, q), with ``log p(theta) - log |det|``.
 
         The same as `roots` and `log_prior` together, labels disregarded, and several times faster on rational charts.
         """

@@ -15,6 +15,7 @@ T. Duff et al., Solving polynomial systems via homotopy continuation and monodro
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +44,13 @@ class GeneralChart:
     examples
         (n, d): typical points, for the scale of each coordinate.
     """
+
+    combinations: Combinations
+    bounds: Array
+    degree: int
+    free: NDArray[np.int64]
+    dependent: NDArray[np.int64]
+    scale: NDArray[Any]
 
     kind = "general"
 

@@ -72,9 +72,12 @@ def advise(
 
 
 def _ranked(candidates: Iterator[Advice]) -> list[Advice]:
-    everything = list(candidates)
-    best = [a for a in everything if a.leads_to == "globally"] or everything
-    return best[:MOST]
+    everything: list[Advice] = []
+    best: list[Advice] = []
+    while len(best) < MOST and (advice := next(candidates, None)):
+        everything.append(advice)
+        best += [advice] if advice.leads_to == "globally" else []
+    return best or everything[:MOST]
 
 
 def _to_know(

@@ -205,7 +205,7 @@ class Identifiability(Shown):
 
     @property
     def determined(self) -> tuple[Expression, ...]:
-        """The combinations that data determine: all of them, unless they are finer than that."""
+        """The combinations that data determine; all of them, unless they are finer than that."""
         return self.rational if self.finer else self.combinations
 
     @property

@@ -23,6 +23,10 @@ class Functions:
         The expressions; ``nodes`` has the same keys.
     """
 
+    graph: Graph
+    names: dict[str, Term]
+    nodes: dict[str, list[int]]
+
     def __init__(self, arrays: Mapping[str, Sequence[str]], groups: Mapping[str, Iterable[Expression]]):
         self.graph = graph = Graph()
         self.names = {

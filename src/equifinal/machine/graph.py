@@ -26,6 +26,9 @@ class Graph:
     A node is a tuple whose first entry names the operation; a node's number is its place in ``nodes``.
     """
 
+    zero: int
+    one: int
+
     def __init__(self) -> None:
         self.nodes: list[tuple[Any, ...]] = []
         self._numbers: dict[tuple[Any, ...], int] = {}

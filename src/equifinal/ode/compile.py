@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -106,7 +106,7 @@ class System:
         constants = dict(enumerate(self.model.constants.values(), start=len(self.parameters)))
         return conserved_totals(self._dynamics.graph, self._dynamics.nodes["f"], constants)
 
-    def __reduce__(self):  # machine code does not travel; equal code is found again or made again
+    def __reduce__(self) -> tuple[Any, ...]:  # machine code does not travel; equal code is found again or made again
         return compile_system, (self.model, self.parameters)
 
 

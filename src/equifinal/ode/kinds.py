@@ -55,6 +55,9 @@ class Events:
         1 if the first of them is the start, 0 if the model starts at time 0.
     """
 
+    onset: int
+    kinds: tuple[Kind, ...]
+
     def __init__(self, model: Model, arrays: Mapping[str, Sequence[str]]):
         onset = [Event(model.start_time, {}, first=True)] if model.onset is not None else []
         self.onset = len(onset)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -28,6 +30,15 @@ class ExperimentLikelihood:
     columns
         Which parameters are those of its model, with the noise arguments that the solver computes.
     """
+
+    settings: dict[str, Any]
+    columns: NDArray[np.int64]
+    system: ode.System
+    constants: Array
+    times: Array
+    inputs: ode.Inputs | None
+    observed: observed.Observed
+    wanted: NDArray[np.bool_] | None
 
     def __init__(self, experiment: Experiment, parameters: tuple[str, ...], solver: SolverSettings):
         self.experiment = experiment

@@ -11,7 +11,7 @@ solve. What is computed for a lane never depends on the other lanes of the batch
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,6 +77,12 @@ class Posterior:
         noise: they change the likelihood of a trajectory, never the trajectory.
     """
 
+    parameters: tuple[str, ...]
+    dimension: int
+    table: Array
+    likelihoods: tuple[ExperimentLikelihood, ...]
+    noise_only: tuple[str, ...]
+
     def __init__(self, problem: Problem):
         problem.require_complete()
         self.problem = problem
@@ -90,7 +96,7 @@ class Posterior:
         scatter = {name for experiment in problem.experiments for name in experiment.noise_parameters}
         self.noise_only = tuple(name for name in self.parameters if name in scatter - solved)
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         return _remembered, (self.problem,)
 
     @property

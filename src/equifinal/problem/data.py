@@ -264,7 +264,7 @@ class Experiment:
 
     @cached_property
     def solved(self) -> Model:
-        """The model with all that the solver computes: its outputs, and then noise arguments that are expressions."""
+        """The model with all that the solver computes, outputs first and then noise arguments that are expressions."""
         return _observing(self.model, self.noise_expressions)
 
     @cached_property

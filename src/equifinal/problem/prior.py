@@ -164,7 +164,7 @@ class Prior:
         from_above = dist.cdf(lower) > 0.5
         return from_above, *(np.where(from_above, dist.sf(x), dist.cdf(x)) for x in (lower, upper))
 
-    def __reduce__(self):  # what is cached holds functions, which do not travel
+    def __reduce__(self) -> tuple[Any, ...]:  # what is cached holds functions, which do not travel
         bounds = {"lower": self.lower, "upper": self.upper}
         finite = {name: value for name, value in bounds.items() if math.isfinite(value)}
         return partial(Prior, self.family, coordinate=self.coordinate, **finite, **self.arguments), ()

@@ -120,7 +120,7 @@ class Problem(Shown):
 
     @cached_property
     def quantities(self) -> Mapping[str, Expression]:
-        """Quantities of interest of all experiments, in parameters only: constants are put in."""
+        """Quantities of interest of all experiments, in parameters only; constants are put in."""
         found: dict[str, Expression] = {}
         known = unknowns(self.experiments)
         for experiment in self.experiments:

@@ -17,6 +17,8 @@ TERMS_HERE = "<!-- terms -->"
 class Figures:
     """Draws figures as the page needs them, numbers them, and leaves out what cannot be drawn."""
 
+    count: int
+
     def __init__(self) -> None:
         self.count = 0
 

@@ -43,16 +43,16 @@ class Summary(Shown, Mapping[str, Row]):
     ``summary["k"]`` is a row, ``summary["k"]["rhat"]`` a number, ``summary.column("rhat")`` a column, and
     ``summary.to_dataframe()`` a pandas `DataFrame` with the same rows and columns:
 
-    =================  ================================================================================
-    ``mean``, ``sd``   of the posterior
-    ``q5 q50 q95``     quantiles: 5%, 50%, 95%
-    ``ess_bulk``       effective draws for the centre of the distribution
-    ``ess_tail``       effective draws for its 5% and 95% quantiles, whichever are fewer
-    ``ess_per_second`` ``ess_bulk`` per second of sampling
-    ``iact``           draws per independent draw
-    ``mcse_over_sd``   Monte Carlo error of the mean divided by ``sd``: a ratio, not percent
-    ``rhat``           disagreement of the chains: 1 is ideal, above 1.01 the draws should not be used
-    =================  ================================================================================
+    ==================  ================================================================================
+    ``mean``, ``sd``    of the posterior
+    ``q5 q50 q95``      quantiles: 5%, 50%, 95%
+    ``ess_bulk``        effective draws for the centre of the distribution
+    ``ess_tail``        effective draws for its 5% and 95% quantiles, whichever are fewer
+    ``ess_per_second``  ``ess_bulk`` per second of sampling
+    ``iact``            draws per independent draw
+    ``mcse_over_sd``    Monte Carlo error of the mean divided by ``sd``: a ratio, not percent
+    ``rhat``            disagreement of the chains: 1 is ideal, above 1.01 the draws should not be used
+    ==================  ================================================================================
 
     A diagnostic is NaN where it cannot be told: of fewer than 4 draws, and of what does not vary.
     """

@@ -147,7 +147,7 @@ def fit_many(
             target = folder / names[given.source]
             try:
                 answer: Any = future.result()
-                outcome = _brought_home(*answer, target, overwrite) if there else answer
+                outcome = _brought_home(answer[0], answer[1], target, overwrite) if there else answer
             except KeyboardInterrupt:
                 raise
             except Exception as error:  # the process died, or the scheduler is gone

@@ -10,7 +10,11 @@ import numpy as np
 
 from equifinal.prediction.predict import Band
 
-BADGES = {True: "identifiable", False: "depends on your prior", None: "not known whether identifiable"}
+BADGES: dict[bool | None, str] = {
+    True: "identifiable",
+    False: "depends on your prior",
+    None: "not known whether identifiable",
+}
 
 
 def half_width(band: Band) -> float:

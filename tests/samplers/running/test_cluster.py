@@ -284,7 +284,7 @@ def test_a_scheduler_that_is_killed_ends_the_run_and_keeps_its_checkpoint(
     def kill(update: Update) -> None:
         two.scheduler.kill()
 
-    with cluster(two.address) as executor, pytest.raises(SamplingError, match="the connection to tcp.* was lost"):
+    with cluster(two.address) as executor, pytest.raises(SamplingError, match=r"the connection to tcp.* was lost"):
         run(decay(), SETTINGS, executor=executor, progress=kill, checkpoint=file)
     found = run(decay(), SETTINGS, checkpoint=file)
     assert found.resumed_at

@@ -9,8 +9,7 @@ import numpy as np
 
 from equifinal.algebra.arithmetic.residues import residue
 from equifinal.algebra.arithmetic.rings import inverses
-from equifinal.algebra.arithmetic.schedule import needed
-from equifinal.algebra.arithmetic.straight_line import Program
+from equifinal.algebra.arithmetic.schedule import recorded
 from equifinal.language.expression import Expression, Name, Number, Power, Product, Sum, walk
 
 Exponents = tuple[int, ...]
@@ -24,13 +23,12 @@ def values_and_gradients(
     prime: int,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Arrays (expressions, batch) and (expressions, batch, names)."""
-    program = Program()
-    roots = program.record(expressions, constants)
+    program, roots, steps = recorded(expressions, constants)
     values: dict[int, np.ndarray] = {}
     slopes: dict[int, np.ndarray] = {}
     p = prime
     batch, n = points.shape
-    for i in needed(program, roots):
+    for i in steps:
         step = program.steps[i]
         if step.kind == "number":
             values[i] = np.full(batch, residue(step.value, p), dtype=np.int64)

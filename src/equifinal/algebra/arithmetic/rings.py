@@ -66,15 +66,17 @@ class DualNumbers:
         self, histories: Histories, left: np.ndarray, right: np.ndarray, terms: int, order: int
     ) -> np.ndarray:
         """The sum of left_i right_{order - i} for i < terms, for pairs of series."""
+        whole, pieces = histories.whole[:, :, :, 0], histories.pieces
         early, late = slice(0, terms), slice(order - terms + 1, order + 1)
         if self.width == 1:
-            return self._dot(histories.whole[left, :, early, 0], histories.pieces[right, :, late])
+            return self._dot(whole[:, :, early][left], pieces[:, :, late][right])
         if early == late:
             one, other = np.concatenate([left, right]), np.concatenate([right, left])
-            found, slopes = np.split(self._dot(histories.whole[one, :, early, 0], histories.pieces[other, :, late]), 2)
+            both = self._dot(whole[:, :, early][one], pieces[:, :, late][other])
+            found, slopes = both[: len(left)], both[len(left) :]
         else:
-            found = self._dot(histories.whole[left, :, early, 0], histories.pieces[right, :, late])
-            slopes = self._dot(histories.whole[right, :, late, 0], histories.pieces[left, :, early])
+            found = self._dot(whole[:, :, early][left], pieces[:, :, late][right])
+            slopes = self._dot(whole[:, :, late][right], pieces[:, :, early][left])
         found[..., 1:] += slopes[..., 1:]
         found[..., 1:] %= self.prime
         return found
@@ -124,8 +126,8 @@ class Quotient:
         self, histories: Histories, left: np.ndarray, right: np.ndarray, terms: int, order: int
     ) -> np.ndarray:
         """The sum of left_i right_{order - i} for i < terms, for pairs of series."""
-        early = histories.whole[left, :, :terms][..., ::-1, :].swapaxes(-1, -2)
-        late = histories.pieces[right, :, order - terms + 1 : order + 1]
+        early = histories.whole[:, :, :terms][left][..., ::-1, :].swapaxes(-1, -2)
+        late = histories.pieces[:, :, order - terms + 1 : order + 1][right]
         total = np.zeros((*early.shape[:-1], self.width), dtype=np.int64)
         for begin in range(0, terms, CHUNK):
             chunk = slice(begin, begin + CHUNK)

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
 from math import inf
+from typing import NamedTuple
 
 import numpy as np
 
 from equifinal.algebra.arithmetic.straight_line import Program
+from equifinal.language.expression import Expression
+from equifinal.language.model import Model
+
+KEPT = 64  # programs: an analysis computes series of the same few models hundreds of times
 
 
 @dataclass(frozen=True)
@@ -25,6 +32,57 @@ class Group:
     target: np.ndarray
     left: np.ndarray
     right: np.ndarray
+
+
+class Schedule(NamedTuple):
+    """A program for the right-hand sides and the outputs of a model, and how to go through it."""
+
+    program: Program
+    rhs: list[int]
+    outputs: list[int]
+    steps: list[int]
+    constant: dict[int, bool]
+    groups: list[Group]
+
+
+class Recorded(NamedTuple):
+    """A program for some functions of the parameters, and the steps that it takes."""
+
+    program: Program
+    roots: list[int]
+    steps: list[int]
+
+
+def schedule_of(model: Model) -> Schedule:
+    """How to compute the right-hand sides and the outputs of a model."""
+    moving = (*model.states, *model.inputs)
+    return _schedule(tuple(model.rhs), tuple(model.observed), tuple(model.constants.items()), moving)
+
+
+def recorded(expressions: Sequence[Expression], constants: Mapping[str, Fraction]) -> Recorded:
+    """How to compute functions of parameters; the same ones are asked about at one point after another."""
+    return _recorded(tuple(expressions), tuple(constants.items()))
+
+
+@lru_cache(KEPT)
+def _schedule(
+    rhs: tuple[Expression, ...],
+    observed: tuple[Expression, ...],
+    constants: tuple[tuple[str, Fraction], ...],
+    moving: tuple[str, ...],
+) -> Schedule:
+    program = Program()
+    slopes, outputs = (program.record(expressions, dict(constants)) for expressions in (rhs, observed))
+    roots = [*slopes, *outputs]
+    steps, constant = needed(program, roots), constant_steps(program, set(moving))
+    return Schedule(program, slopes, outputs, steps, constant, groups_of(program, steps, roots, constant))
+
+
+@lru_cache(KEPT)
+def _recorded(expressions: tuple[Expression, ...], constants: tuple[tuple[str, Fraction], ...]) -> Recorded:
+    program = Program()
+    roots = program.record(expressions, dict(constants))
+    return Recorded(program, roots, needed(program, roots))
 
 
 def needed(program: Program, roots: Sequence[int]) -> list[int]:

@@ -16,7 +16,7 @@ import numpy as np
 from equifinal.algebra.arithmetic.budget import Budget
 from equifinal.algebra.arithmetic.residues import residue
 from equifinal.algebra.arithmetic.rings import DualNumbers, Histories, Ring
-from equifinal.algebra.arithmetic.schedule import Group, constant_steps, groups_of, needed
+from equifinal.algebra.arithmetic.schedule import Group, recorded, schedule_of
 from equifinal.algebra.arithmetic.straight_line import Program
 from equifinal.language.expression import Expression
 from equifinal.language.model import Model
@@ -37,15 +37,10 @@ class RingSeries:
         self.model, self.ring, self.inputs, self.prime = model, ring, inputs, ring.prime
         self.batch = next((len(v) for v in values.values()), 1)
         self._values = values
-        self.program = Program()
-        self.rhs = self.program.record(model.rhs, model.constants)
-        self.outputs = self.program.record(model.observed, model.constants)
-        roots = [*self.rhs, *self.outputs]
-        self.steps = needed(self.program, roots)
-        self.constant = constant_steps(self.program, {*model.states, *model.inputs})
+        self.program, self.rhs, self.outputs, self.steps, self.constant, groups = schedule_of(model)
         self.order = 0  # coefficients 0 .. order-1 are known
         self.start = self.values_of(model.start)
-        self._lay_out(groups_of(self.program, self.steps, roots, self.constant))
+        self._lay_out(groups)
 
     def _lay_out(self, groups: Sequence[Group]) -> None:
         """Steps that are computed together stand beside each other, those first that are factors of products."""
@@ -88,9 +83,8 @@ class RingSeries:
 
     def values_of(self, expressions: Sequence[Expression]) -> np.ndarray:
         """Values of functions of the parameters, an array (expressions, batch, width)."""
-        program = Program()
-        roots = program.record(expressions, self.model.constants)
-        found = self._constants(program, needed(program, roots))
+        program, roots, steps = recorded(expressions, self.model.constants)
+        found = self._constants(program, steps)
         shape = (len(roots), self.batch, self.ring.width)
         return np.array([found[i] for i in roots], dtype=np.int64).reshape(shape)
 

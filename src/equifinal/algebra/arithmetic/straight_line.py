@@ -7,14 +7,13 @@ equal steps become the same node.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from fractions import Fraction
+from typing import NamedTuple
 
 from equifinal.language.expression import Expression, evaluate
 
 
-@dataclass(frozen=True)
-class Step:
+class Step(NamedTuple):
     """One operation: ``number``, ``name``, ``add``, ``mul`` or ``div``; `left` and `right` are earlier
     steps.
     """
@@ -23,7 +22,7 @@ class Step:
     left: int = -1
     right: int = -1
     name: str = ""
-    value: Fraction = Fraction(0)
+    value: Fraction = Fraction(0)  # of a number
 
 
 class Program:
@@ -31,13 +30,16 @@ class Program:
 
     def __init__(self) -> None:
         self.steps: list[Step] = []
-        self._known: dict[Step, int] = {}
+        self._known: dict[tuple, int] = {}
 
     def add(self, step: Step) -> Node:
-        if step not in self._known:
-            self._known[step] = len(self.steps)
+        # not by the hash of a step itself: that of a fraction takes longer than everything else here
+        *rest, value = step
+        key = value.as_integer_ratio() if step.kind == "number" else tuple(rest)
+        index = self._known.setdefault(key, len(self.steps))
+        if index == len(self.steps):
             self.steps.append(step)
-        return Node(self, self._known[step])
+        return Node(self, index)
 
     def number(self, value: Fraction) -> Node:
         return self.add(Step("number", value=Fraction(value)))
@@ -62,12 +64,13 @@ class _Names(dict):
         return self.program.name(name)
 
 
-@dataclass(frozen=True)
 class Node:
     """A value of the program that remembers how it was made."""
 
-    program: Program
-    index: int
+    __slots__ = ("index", "program")
+
+    def __init__(self, program: Program, index: int):
+        self.program, self.index = program, index
 
     def _value(self) -> Fraction | None:
         step = self.program.steps[self.index]

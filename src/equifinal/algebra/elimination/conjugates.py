@@ -18,9 +18,9 @@ import numpy as np
 from equifinal.algebra.arithmetic.budget import Budget
 from equifinal.algebra.arithmetic.residues import BadPrime, residue
 from equifinal.algebra.arithmetic.rings import Quotient, Undefined
-from equifinal.algebra.arithmetic.schedule import needed
+from equifinal.algebra.arithmetic.schedule import recorded
 from equifinal.algebra.arithmetic.series import RingSeries
-from equifinal.algebra.arithmetic.straight_line import Program, Step
+from equifinal.algebra.arithmetic.straight_line import Step
 from equifinal.algebra.elimination.quotient import Points
 from equifinal.language.expression import Expression
 from equifinal.language.model import Model
@@ -51,10 +51,9 @@ def evaluate_at(
     field: Field,
 ) -> list:
     """Values of expressions at all points."""
-    program = Program()
-    roots = program.record(expressions, constants)
+    program, roots, steps = recorded(expressions, constants)
     known: dict[int, flint.nmod_poly] = {}
-    for i in needed(program, roots):
+    for i in steps:
         known[i] = _apply(program.steps[i], known, values, field)
     return [known[i] for i in roots]
 

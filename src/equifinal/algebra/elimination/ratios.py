@@ -48,14 +48,18 @@ class Ratios:
         high.
         """
         p = self.prime
+        powers: list[list[int]] = [[1] for _ in values]  # of the abscissae
+        times: list[list[int]] = [[-value % p] for value in values]  # minus the value
         for degree in range(1, (len(values) - 3) // 2 + 1):
             count = 2 * degree + 4
             if count > len(values):
                 return None
-            rows = []
-            for s, value in zip(abscissae[:count], values, strict=False):
-                powers = [pow(s, e, p) for e in range(degree + 1)]
-                rows += [*powers, *(-value * v % p for v in powers)]
+            rows: list[int] = []
+            for s, power, row in zip(abscissae, powers, times, strict=False):
+                power.append(power[-1] * s % p)
+                row.append(row[-1] * s % p)
+            for power, row in zip(powers[:count], times, strict=False):
+                rows += power + row
             if flint.nmod_mat(count, 2 * degree + 2, rows, p).rank() < 2 * degree + 2:
                 return degree
         return None

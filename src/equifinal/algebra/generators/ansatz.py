@@ -14,6 +14,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import combinations_with_replacement
 
+import numpy as np
+
 from equifinal.algebra.generators.monomials import rational_nullspace
 from equifinal.algebra.generators.null_spaces import KernelField
 
@@ -41,36 +43,31 @@ def gradient_rows(
 
     With a denominator `under`, those of monomial/under times under^2.
     """
-    if under is not None:
-        numerators = len(monomials)
-        for row, values in _rows_and_values([*monomials, *under], field):
-            bottom = sum(c * v for c, v in zip(under.values(), values[numerators:], strict=True))
-            slope = sum(c * v for c, v in zip(under.values(), row[numerators:], strict=True))
-            top = zip(row[:numerators], values[:numerators], strict=True)
-            yield [(derivative * bottom - value * slope) % field.local.prime for derivative, value in top]
-        return
-    for row, _ in _rows_and_values(monomials, field):
-        yield row
-
-
-def _rows_and_values(monomials: Sequence[Exponents], field: KernelField) -> Iterator[tuple[list[int], list[int]]]:
-    p = field.local.prime  # points may have further coordinates, constants, along which nothing moves
+    p, moving, numerators = field.local.prime, len(field.local.names), len(monomials)
+    exponents = np.array([*monomials, *(under or {})], dtype=np.int64)
+    coefficients = np.array([c % p for c in (under or {}).values()], dtype=np.int64)
+    # points may have further coordinates, constants, along which nothing moves
     for point, kernel in zip(field.points, field.kernels, strict=True):
-        values = []
-        logarithmic = []
         inverse = [pow(v, -1, p) for v in point]
-        for exponents in monomials:
-            value = 1
-            for i, e in enumerate(exponents):
-                if e:
-                    value = value * pow(point[i] if e > 0 else inverse[i], abs(e), p) % p
-            values.append(value)
-            logarithmic.append(
-                [(i, e * inverse[i] % p) for i, e in enumerate(exponents[: len(field.local.names)]) if e]
-            )
+        values = _monomial_values(exponents, point, inverse, p)
+        logarithmic = exponents[:, :moving] * np.array(inverse[:moving], dtype=np.int64) % p
         for row in kernel:
-            derivatives = [v * sum(row[i] * s for i, s in log) % p for v, log in zip(values, logarithmic, strict=True)]
-            yield derivatives, values
+            along = (logarithmic * np.array(row, dtype=np.int64) % p).sum(axis=1) % p
+            slopes = values * along % p
+            if under is not None:
+                bottom, slope = ((coefficients * part[numerators:] % p).sum() % p for part in (values, slopes))
+                slopes = (slopes[:numerators] * bottom - values[:numerators] * slope % p) % p
+            yield slopes.tolist()
+
+
+def _monomial_values(exponents: np.ndarray, point: Sequence[int], inverse: Sequence[int], prime: int) -> np.ndarray:
+    """Values of Laurent monomials, residues of 31 bits each."""
+    values = np.ones(len(exponents), dtype=np.int64)
+    for i, column in enumerate(exponents.T):
+        different, which = np.unique(column, return_inverse=True)
+        powers = [pow(point[i] if e > 0 else inverse[i], abs(e), prime) for e in different.tolist()]
+        values = values * np.array(powers, dtype=np.int64)[which] % prime
+    return values
 
 
 def invariants(
@@ -82,7 +79,7 @@ def invariants(
 
     The kernel field must hold at least len(monomials)/r + 2 points.
     """
-    rows = list(gradient_rows(monomials, field, under))
+    rows = list(gradient_rows(monomials, field, under)) if monomials else []
     if not rows:
         return [{m: Fraction(1)} for m in monomials]
     solutions = rational_nullspace(rows, len(monomials), field.local.prime)

@@ -48,7 +48,7 @@ MANY_STEPS = 5000  # after which stiff steps are tried, too: they may be longer
 CALM_STEPS = 6  # away from the edge, after which it is forgotten
 NOISE_CHECK = 64  # steps between looks at rounding errors, beside those after repeated rejections
 TINY = 2.3e-16
-MISSED = 5.0  # how much too small explicit error estimates are taken to be where sensitivities are judged
+MISSED = 7.0  # how much too small explicit error estimates are taken to be where sensitivities are judged
 LARGEST_DOUBT = 10.0**2  # about the interior of a stiff step: the square, in units of the tolerance
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equifinal.fibre import Fibre
-from equifinal.problem.prior import log_prior
+from equifinal.problem.prior import Prior, log_prior
 
 Array = NDArray[np.float64]
 
@@ -57,6 +57,10 @@ class Law(Protocol):
 
 class FreeLaw:
     """What most laws share: the priors of the free coordinates."""
+
+    width: int
+    priors: list[Prior]
+    table: Array
 
     def __init__(self, fibre: Fibre):
         self.fibre = fibre

@@ -22,7 +22,7 @@ from equifinal.errors import SamplingError
 from equifinal.files import replace_file, require_regular
 
 FORMAT = 6
-SCALARS = {int: "i", float: "f", bool: "b", str: "U"}
+SCALARS: dict[type, str] = {int: "i", float: "f", bool: "b", str: "U"}
 
 
 @dataclass(frozen=True, eq=False)

@@ -114,7 +114,7 @@ def _in_scheduler_file(path: Path) -> str:
     if not isinstance(address, str) or not address.startswith(tuple(f"{scheme}://" for scheme in SCHEMES)):
         raise DataError(
             f'`cluster`: {path} is not a scheduler file: that is JSON with the "address" of a scheduler, as '
-            "'dask scheduler --scheduler-file FILE' writes it"
+            "dask's scheduler writes it"
         )
     return address
 

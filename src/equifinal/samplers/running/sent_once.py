@@ -26,7 +26,7 @@ class SentOnce(Generic[Content]):
         packed = pickle.dumps(self.content)
         return hashlib.sha256(packed).hexdigest(), packed
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         return _receive, self._packed
 
 

@@ -1,0 +1,75 @@
+"""The page that `ridges.py` writes: a table for each problem, and sentences that say who did better at what."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+Row = Mapping[str, Any]
+GOOD = 1.01  # R-hat up to which effective draws mean what they say
+
+HEAD = """# Scoreboard: right and fast on ridges
+
+equifinal beside general samplers, each from its own package, with the **same likelihood** (equifinal's compiled solver,
+and its exact gradients for those that use them), the same coordinates and four chains, for so many CPU seconds of
+warm-up and draws together. Made by `benchmarks/ridges.py`.
+
+- **Where they begin.** The other tools begin where equifinal's climbers end, and pay nothing for it. equifinal begins
+  with prior draws, runs with default settings until it ends by itself (so that it may need less time than the others
+  were given, or more), and pays for its search. Importing and compiling count for nobody.
+- **Error** is the largest difference, over parameters, between the share of draws below the reference's 5%, 50% and 95%
+  quantiles and 5%, 50% and 95%: 0.01 is good, 0.1 is a wrong answer. Under each table stands what the reference is;
+  only where it is not a run of equifinal is it independent.
+- **Effective draws** are the least of any parameter, in the bulk or in the tails. Where R-hat is above 1.01 they are
+  overstated, and in brackets.
+- **What this leaves out.** These tools can do much that equifinal cannot: models that are not ODEs, hierarchies,
+  hundreds of parameters. Gradients that are called back from Python cost NUTS and HMC a call each beside the solve.
+  One seed each: differences of less than a factor of two say nothing.
+"""
+
+
+def _row(row: Row) -> str:
+    rhat, who = row["rhat"], f"{row['tool']} {row['version']}"
+    if rhat is None:
+        return f"| {who} | {row['cpu']:.0f} | - | - | - | - | {row['note'] or 'no draws after warm-up'} |"
+    per_second = f"{row['ess'] / row['cpu']:,.1f}"
+    ess = f"{row['ess']:,.0f}"
+    if rhat > GOOD:
+        ess, per_second = f"({ess})", f"({per_second})"
+    exact = "{} = {:.4f}, exactly {:g}".format(*row["exact"]) if row.get("exact") else ""
+    note = "; ".join(part for part in (row["note"], exact) if part)
+    return f"| {who} | {row['cpu']:.0f} | {row['error']:.3f} | {ess} | {per_second} | {rhat:.3f} | {note} |"
+
+
+def _who(rows: list[Row]) -> str:
+    """Who was best, whoever that is."""
+    right = [row for row in rows if row["rhat"] is not None and row["rhat"] <= GOOD]
+    if not right:
+        return "No tool has an R-hat of at most 1.01 here."
+    fast = max(right, key=lambda row: row["ess"] / row["cpu"])
+    near = min((row for row in rows if row["error"] is not None), key=lambda row: row["error"])
+    wrong = [row["tool"] for row in rows if row["error"] is not None and row["error"] > 0.1]
+    said = f"Most effective draws per CPU second, where chains agree: {fast['tool']}. Smallest error: {near['tool']}."
+    return said + (f" Off by more than 0.1: {', '.join(wrong)}." if wrong else "")
+
+
+def write(rows: list[dict[str, Any]], page: Path, problems: Mapping[str, str], tools: Mapping[str, str]) -> None:
+    parts = [HEAD]
+    for name, what in problems.items():
+        own = [row for row in rows if row["problem"] == name]
+        parts.append(f"## {what[0].upper()}{what[1:]}\n")
+        if not own:
+            parts.append("Not run yet.\n")
+            continue
+        own.sort(key=lambda row: -(row["ess"] / row["cpu"] if row["rhat"] is not None and row["rhat"] <= GOOD else 0))
+        table = ["| tool | CPU s | error | effective draws | per CPU s | R-hat | |", "|---|---|---|---|---|---|---|"]
+        parts.append("\n".join([*table, *map(_row, own)]) + "\n")
+        budgets = sorted({row["budget"] for row in own})
+        given = " or ".join(f"{budget:g}" for budget in budgets)
+        parts.append(f"{_who(own)} Given: {given} CPU s. Reference: {own[0]['reference']}.\n")
+    parts.append("## What ran\n")
+    parts.append("\n".join(f"- {tool}: {what}" for tool, what in tools.items()) + "\n")
+    for machine in sorted({f"{row['date']}, {row['machine']}, seed {row['seed']}" for row in rows}):
+        parts.append(f"Measured on {machine}.\n")
+    page.write_text("\n".join(parts), encoding="utf-8")
