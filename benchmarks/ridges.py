@@ -91,7 +91,7 @@ class Density:
 
 
 def emcee(density: Density, clock: Clock, seed: int) -> Chains:
-    """Walkers in two groups of moves as its authors advise for hard posteriors; four groups of walkers are chains."""
+    """Moves by differential evolution, as its authors advise for hard posteriors; each walker counts as a chain."""
     import emcee
 
     d = density.starts.shape[1]
@@ -100,12 +100,11 @@ def emcee(density: Density, clock: Clock, seed: int) -> Chains:
     begin = density.starts[np.arange(walkers) % CHAINS] + 0.01 * rng.standard_normal((walkers, d))
     moves = [(emcee.moves.DEMove(), 0.8), (emcee.moves.DESnookerMove(), 0.2)]
     sampler = emcee.EnsembleSampler(walkers, d, density.many, moves=moves, vectorize=True)
-    for _ in sampler.sample(begin, iterations=10**7, skip_initial_state_check=True):
-        if clock.over():
-            break
-    kept = sampler.get_chain()
-    kept = kept[len(kept) // 2 :]  # (steps, walkers, d); walkers of a group one after the other would not be a chain
-    return [kept[:, k] for k in range(walkers)]
+    state = begin
+    while not clock.over():  # room is made for all iterations at once: few at a time
+        state = sampler.run_mcmc(state, 50, skip_initial_state_check=True)
+    kept = sampler.get_chain()[sampler.iteration // 2 :]  # (steps, walkers, d)
+    return [kept[:, k] for k in range(walkers)]  # each a chain: the same of all tools but for their number
 
 
 def pints(density: Density, clock: Clock, seed: int) -> Chains:
