@@ -91,7 +91,7 @@ class Density:
 
 
 def emcee(density: Density, clock: Clock, seed: int) -> Chains:
-    """Walkers in two groups of moves as its authors advise for hard posteriors; four groups of walkers are chains."""
+    """Moves by differential evolution, as its authors advise for hard posteriors; each walker counts as a chain."""
     import emcee
 
     d = density.starts.shape[1]
@@ -100,12 +100,11 @@ def emcee(density: Density, clock: Clock, seed: int) -> Chains:
     begin = density.starts[np.arange(walkers) % CHAINS] + 0.01 * rng.standard_normal((walkers, d))
     moves = [(emcee.moves.DEMove(), 0.8), (emcee.moves.DESnookerMove(), 0.2)]
     sampler = emcee.EnsembleSampler(walkers, d, density.many, moves=moves, vectorize=True)
-    for _ in sampler.sample(begin, iterations=10**7, skip_initial_state_check=True):
-        if clock.over():
-            break
-    kept = sampler.get_chain()
-    kept = kept[len(kept) // 2 :]  # (steps, walkers, d); walkers of a group one after the other would not be a chain
-    return [kept[:, k] for k in range(walkers)]
+    state = begin
+    while not clock.over():  # room is made for all iterations at once: few at a time
+        state = sampler.run_mcmc(state, 50, skip_initial_state_check=True)
+    kept = sampler.get_chain()[sampler.iteration // 2 :]  # (steps, walkers, d)
+    return [kept[:, k] for k in range(walkers)]  # each a chain: the same of all tools but for their number
 
 
 def pints(density: Density, clock: Clock, seed: int) -> Chains:
@@ -212,19 +211,16 @@ def numpyro(density: Density, clock: Clock, seed: int) -> Chains:
     tune = max(100, min(1000, int(20 * clock.budget)))
     chains: Chains = []
     for k in range(CHAINS):
+        began = time.process_time()
         init, step = hmc(potential, algo="NUTS")
         options = {"num_warmup": tune, "rng_key": jax.random.PRNGKey(seed * 100 + k), "dense_mass": True}
-        state = init(jnp.asarray(density.starts[k]), **options)
         step = jax.jit(step)
-        first, draws = True, []
-        paused = 0.0
+        state = step(init(jnp.asarray(density.starts[k]), **options))
+        state.z.block_until_ready()
+        clock.began += time.process_time() - began  # compiling counts for nobody
+        draws = []
         while not clock.over((k + 1) / CHAINS):
-            began = time.process_time()
             state = step(state)
-            state.z.block_until_ready()
-            if first:  # compiling counts for nobody
-                paused, first = time.process_time() - began, False
-                clock.began += paused
             if int(state.i) > tune:
                 draws.append(np.asarray(state.z))
         chains.append(np.array(draws).reshape(-1, d))
@@ -235,7 +231,7 @@ def mici(density: Density, clock: Clock, seed: int) -> Chains:
     """Hamiltonian Monte Carlo with dynamic trajectories, dual averaging and a learned diagonal metric."""
     import mici
 
-    logging.getLogger("mici").setLevel(logging.ERROR)
+    logging.disable(logging.CRITICAL)  # it says at length that it was interrupted
     rng = np.random.default_rng(seed)
     tune = max(100, min(1000, int(20 * clock.budget)))
     chains: Chains = []
@@ -351,8 +347,10 @@ def run(name: str, tools: list[str], budget: float, seed: int, log: Path) -> Non
             package = "equifinal"
         else:
             sampler, package, _ = TOOLS[tool]
-            density, clock = Density(posterior, starts), Clock(budget)
+            density = Density(posterior, starts)
             density.slope(starts[0])
+            density.many(np.tile(starts, (20, 1)))  # compiled
+            clock = Clock(budget)
             try:
                 chains = sampler(density, clock, seed)
             except Exception as error:  # another tool's own: said in the table

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 Row = Mapping[str, Any]
-GOOD = 1.01  # R-hat up to which effective draws mean what they say
+GOOD, ENOUGH = 1.01, 100  # R-hat up to which, and from how many on, effective draws mean what they say
 
 HEAD = """# Scoreboard: right and fast on ridges
 
@@ -21,21 +21,26 @@ warm-up and draws together. Made by `benchmarks/ridges.py`.
 - **Error** is the largest difference, over parameters, between the share of draws below the reference's 5%, 50% and 95%
   quantiles and 5%, 50% and 95%: 0.01 is good, 0.1 is a wrong answer. Under each table stands what the reference is;
   only where it is not a run of equifinal is it independent.
-- **Effective draws** are the least of any parameter, in the bulk or in the tails. Where R-hat is above 1.01 they are
-  overstated, and in brackets.
+- **Effective draws** are the least of any parameter, in the bulk or in the tails. Where R-hat is above 1.01, or
+  there are fewer than 100, they say little, and stand in brackets. No draws: warm-up (20 iterations for each second of
+  the budget, at least 100 and at most 1,000) did not end in time.
 - **What this leaves out.** These tools can do much that equifinal cannot: models that are not ODEs, hierarchies,
   hundreds of parameters. Gradients that are called back from Python cost NUTS and HMC a call each beside the solve.
   One seed each: differences of less than a factor of two say nothing.
 """
 
 
+def _sound(row: Row) -> bool:
+    return row["rhat"] is not None and row["rhat"] <= GOOD and row["ess"] >= ENOUGH
+
+
 def _row(row: Row) -> str:
     rhat, who = row["rhat"], f"{row['tool']} {row['version']}"
     if rhat is None:
-        return f"| {who} | {row['cpu']:.0f} | - | - | - | - | {row['note'] or 'no draws after warm-up'} |"
+        return f"| {who} | {row['cpu']:.0f} | - | - | - | - | {row['note'] or 'no draws: warm-up did not end'} |"
     per_second = f"{row['ess'] / row['cpu']:,.1f}"
     ess = f"{row['ess']:,.0f}"
-    if rhat > GOOD:
+    if not _sound(row):
         ess, per_second = f"({ess})", f"({per_second})"
     exact = "{} = {:.4f}, exactly {:g}".format(*row["exact"]) if row.get("exact") else ""
     note = "; ".join(part for part in (row["note"], exact) if part)
@@ -44,9 +49,9 @@ def _row(row: Row) -> str:
 
 def _who(rows: list[Row]) -> str:
     """Who was best, whoever that is."""
-    right = [row for row in rows if row["rhat"] is not None and row["rhat"] <= GOOD]
+    right = [row for row in rows if _sound(row)]
     if not right:
-        return "No tool has an R-hat of at most 1.01 here."
+        return "No tool has an R-hat of at most 1.01 and 100 effective draws here."
     fast = max(right, key=lambda row: row["ess"] / row["cpu"])
     near = min((row for row in rows if row["error"] is not None), key=lambda row: row["error"])
     wrong = [row["tool"] for row in rows if row["error"] is not None and row["error"] > 0.1]
@@ -62,7 +67,7 @@ def write(rows: list[dict[str, Any]], page: Path, problems: Mapping[str, str], t
         if not own:
             parts.append("Not run yet.\n")
             continue
-        own.sort(key=lambda row: -(row["ess"] / row["cpu"] if row["rhat"] is not None and row["rhat"] <= GOOD else 0))
+        own.sort(key=lambda row: -row["ess"] / row["cpu"] if _sound(row) else 0.0)
         table = ["| tool | CPU s | error | effective draws | per CPU s | R-hat | |", "|---|---|---|---|---|---|---|"]
         parts.append("\n".join([*table, *map(_row, own)]) + "\n")
         budgets = sorted({row["budget"] for row in own})

@@ -25,7 +25,6 @@ extensions = [
     "site_pages",
 ]
 exclude_patterns = ["_build", "figures/*.py"]
-suppress_warnings: list[str] = []
 nitpicky = True
 # What belongs to other projects, or is no public name, is not linked to.
 nitpick_ignore_regex = [("py:obj", r".*"), ("py:class", r"(?!equifinal\.[A-Za-z]+$).*")]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stdout
+from concurrent.futures import Executor
+from contextlib import AbstractContextManager, contextmanager, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 # hidden, so that help does not show Python types; the docstring of each command says what they are
 ProblemArgument = Annotated[str, typer.Argument(metavar="FILE|EXAMPLE", hidden=True)]
+ProblemsArgument = Annotated[list[str], typer.Argument(metavar="FILE|EXAMPLE...", hidden=True)]
 RunArgument = Annotated[Path, typer.Argument(metavar="RUN", hidden=True)]
 SamplerOption = Annotated[
     str | None,
@@ -53,6 +55,14 @@ AtOption = Annotated[
 EffortOption = Annotated[
     float, typer.Option(metavar="NUMBER", help="Amount of work after which the analysis gives up on a question.")
 ]
+ClusterOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ADDRESS",
+        help="Work on the dask cluster of this scheduler, or scheduler file.",
+        show_default="this machine",
+    ),
+]
 ExplainOption = Annotated[bool, typer.Option("--explain", help="Explain the technical terms on screen.")]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document on standard output, nothing else.")]
@@ -73,6 +83,19 @@ def load_problem(file_or_example: str, *, data: bool = True) -> Problem:
     from equifinal.formats.load import load
 
     return load(find_problem(file_or_example), data=data)
+
+
+def executor_of(cluster: str | None, number: int, what: str) -> AbstractContextManager[Executor | None]:
+    """The cluster, if there is one; else so many processes of this machine."""
+    from equifinal.errors import DataError
+    from equifinal.samplers.running.cluster import cluster as cluster_at
+    from equifinal.samplers.running.executors import workers
+
+    if cluster is None:
+        return workers(number, what)
+    if number:
+        raise DataError(f"`{what}` are of this machine, so that there is no use of it with `cluster`")
+    return cluster_at(cluster)
 
 
 class _Copied:

@@ -11,19 +11,21 @@ import typer
 from equifinal.cli.common import (
     AuxOption,
     ChainsOption,
+    ClusterOption,
     DrawsOption,
     EssOption,
     ExplainOption,
     JsonOption,
     MaxSolvesOption,
     MaxTimeOption,
-    ProblemArgument,
+    ProblemsArgument,
     QuietOption,
     SamplerOption,
     SeedOption,
     ThinOption,
     WarmupOption,
     console,
+    executor_of,
     explaining,
     load_problem,
     show_analysis,
@@ -36,7 +38,7 @@ if TYPE_CHECKING:
 
 
 def fit(
-    problem: ProblemArgument,
+    problems: ProblemsArgument,
     sampler: SamplerOption = None,
     draws: DrawsOption = None,
     warmup: WarmupOption = None,
@@ -48,12 +50,18 @@ def fit(
     seed: SeedOption = None,
     aux: AuxOption = None,
     out: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Folder for the results.", show_default="NAME-run")
+        Path | None, typer.Option(metavar="FOLDER", help="Folder for the results.", show_default="NAME-run, or fits")
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace results that are in the folder.")] = False,
     processes: Annotated[
-        int, typer.Option(metavar="N", help="Number of processes to run chains in.", show_default="threads")
-    ] = 0,
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Number of processes to run chains in, or several problems.",
+            show_default="threads; of several problems, one for each core",
+        ),
+    ] = None,
+    cluster: ClusterOption = None,
     analysis: Annotated[bool, typer.Option(help="Show the identifiability analysis first.")] = True,
     report: Annotated[bool, typer.Option(help="Write report.html beside the results.")] = True,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show all diagnostics.")] = False,
@@ -63,7 +71,8 @@ def fit(
 ) -> None:
     """Sample the posterior, and write results and a report.
 
-    FILE is a problem file, EXAMPLE the name of a bundled example. Run the same command to resume an interrupted fit.
+    FILE is a problem file, EXAMPLE the name of a bundled example. Several of them are fitted side by side, each into a
+    folder of its own, with one page on all of them. Run the same command to resume an interrupted fit.
     """
     from rich.text import Text
 
@@ -83,9 +92,25 @@ def fit(
         "seed": seed,
         "options": None if aux is None else {"aux": aux},
     }
-    loaded = load_problem(problem)
-
     show = not quiet and not as_json
+    if len(problems) > 1:
+        from equifinal.cli.many import fit_side_by_side
+
+        fit_side_by_side(
+            problems,
+            settings,
+            out or Path("fits"),
+            processes=processes,
+            cluster=cluster,
+            overwrite=overwrite,
+            analysis=analysis or report,
+            report=report,
+            progress=show,
+            as_json=as_json,
+        )
+        return
+    (problem,) = problems
+    loaded = load_problem(problem)
     finish = None
     if report:
         from equifinal.report.fit import with_report
@@ -98,13 +123,13 @@ def fit(
         for discord in before:
             console().print("[yellow]![/]", Text(discord_sentence(discord)), highlight=False)
 
-    with explaining(explain and not as_json):
+    with explaining(explain and not as_json), executor_of(cluster, processes or 0, "processes") as executor:
         done = fit_problem(
             loaded,
             settings,
             folder=out,
             overwrite=overwrite,
-            processes=processes,
+            executor=executor,
             progress=show,
             announce=None if as_json else announce,
             analysis=analysis or report,

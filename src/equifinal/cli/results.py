@@ -11,6 +11,7 @@ import typer
 
 from equifinal.cli.common import (
     ChainsOption,
+    ClusterOption,
     ExplainOption,
     JsonOption,
     ProblemArgument,
@@ -18,6 +19,7 @@ from equifinal.cli.common import (
     RunArgument,
     SeedOption,
     WarmupOption,
+    executor_of,
     explaining,
     load_problem,
 )
@@ -128,6 +130,7 @@ def compare(
     warmup: WarmupOption = None,
     chains: ChainsOption = None,
     seed: SeedOption = None,
+    cluster: ClusterOption = None,
     out: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Folder for the results.", show_default="NAME-compare")
     ] = None,
@@ -155,7 +158,10 @@ def compare(
     folder = out or Path(f"{loaded.name}-compare")
     settings: dict[str, Any] = {"draws": draws, "warmup": warmup, "chains": chains, "seed": seed}
     show = not quiet and not as_json
-    comparison = compare_samplers(loaded, asked, settings, folder, overwrite=overwrite, progress=show)
+    with executor_of(cluster, 0, "processes") as executor:
+        comparison = compare_samplers(
+            loaded, asked, settings, folder, overwrite=overwrite, executor=executor, progress=show
+        )
     fits = {name: with_report(done, progress=show) for name, done in comparison.fits.items()}
     comparison = replace(comparison, fits=fits)
     page = write_comparison(comparison, folder / REPORT)

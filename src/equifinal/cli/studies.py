@@ -11,6 +11,7 @@ import typer
 from equifinal.cli.common import (
     AuxOption,
     ChainsOption,
+    ClusterOption,
     ExplainOption,
     JsonOption,
     ProblemArgument,
@@ -19,6 +20,7 @@ from equifinal.cli.common import (
     ThinOption,
     WarmupOption,
     console,
+    executor_of,
     explaining,
     load_problem,
 )
@@ -44,6 +46,7 @@ def calibrate(
     workers: Annotated[
         int, typer.Option(metavar="N", help="Number of processes to run replicates in.", show_default="this one")
     ] = 0,
+    cluster: ClusterOption = None,
     out: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Folder for the results.", show_default="NAME-calibration")
     ] = None,
@@ -62,21 +65,22 @@ def calibrate(
 
     options = {**({} if aux is None else {"aux": aux}), **({"swap": True} if swap else {})}
     loaded = load_problem(problem)
-    calibration, written = calibration_files.calibrate_to(
-        out or Path(f"{loaded.name}-calibration"),
-        loaded,
-        replicates=replicates,
-        sampler=sampler,
-        draws=draws,
-        warmup=warmup,
-        chains=chains,
-        thin=thin,
-        seed=seed,
-        options=options or None,
-        ranked=ranked,
-        workers=workers,
-        progress=not quiet and not as_json,
-    )
+    with executor_of(cluster, workers, "workers") as executor:
+        calibration, written = calibration_files.calibrate_to(
+            out or Path(f"{loaded.name}-calibration"),
+            loaded,
+            replicates=replicates,
+            sampler=sampler,
+            draws=draws,
+            warmup=warmup,
+            chains=chains,
+            thin=thin,
+            seed=seed,
+            options=options or None,
+            ranked=ranked,
+            executor=executor,
+            progress=not quiet and not as_json,
+        )
     if as_json:
         print_json(calibration_json(calibration))
     else:

@@ -11,7 +11,6 @@ from equifinal.files import replace_file
 from equifinal.plots import style
 from equifinal.plots.calibration import plot_calibration
 from equifinal.problem.problem import Problem
-from equifinal.samplers.running.executors import workers as pool_of
 from equifinal.studies.calibrate.findings import Calibration
 from equifinal.studies.calibrate.replicates import calibrate
 from equifinal.words.calibration import calibration_json
@@ -20,9 +19,7 @@ from equifinal.words.json_output import finite
 RECORD, FINDINGS, FIGURES = "replicates.jsonl", "calibration.json", ("ranks.svg", "ranks.png")
 
 
-def calibrate_to(
-    folder: Path, problem: Problem, *, workers: int = 0, **settings: Any
-) -> tuple[Calibration, list[Path]]:
+def calibrate_to(folder: Path, problem: Problem, **settings: Any) -> tuple[Calibration, list[Path]]:
     """Calibrate, going on with what is in the folder, and write findings and figures there; `settings` as `calibrate`.
 
     Returns
@@ -31,8 +28,7 @@ def calibrate_to(
     """
     if folder.exists() and not folder.is_dir():
         raise DataError(f"{folder} is a file, but `folder` must name a folder")
-    with pool_of(workers, "workers") as executor:
-        calibration = calibrate(problem, executor=executor, record=folder / RECORD, **settings)
+    calibration = calibrate(problem, record=folder / RECORD, **settings)
     text = json.dumps(finite(calibration_json(calibration)), indent=1) + "\n"
     written = [replace_file(folder / FINDINGS, lambda path: path.write_text(text, encoding="utf-8"), "the findings")]
     if len(calibration.ranks):

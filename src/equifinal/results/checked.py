@@ -20,9 +20,9 @@ from equifinal.results.arviz_lines import datasets
 if TYPE_CHECKING:
     from arviz import InferenceData
 
-DRAWN = ("posterior", "sample_stats", "log_likelihood", "log_prior")  # groups of every run
-MADE = ("posterior_predictive", "prior", "prior_predictive")  # of most
-MOST = 2**62
+DRAWN = ("posterior", "sample_stats", "log_prior")  # groups of every run
+MADE = ("log_likelihood", "posterior_predictive", "prior", "prior_predictive")  # of most
+MOST = 2**64
 # what a sampler finds out together: a name in its findings, others there, and counts
 TOGETHER = {
     "log_estimate_variance": (("zero_estimates", "longest_stay"), ("points", "empty_points")),
@@ -39,7 +39,7 @@ def require_ours(data: InferenceData, problem: Problem) -> None:
         That says what is not as it was written.
     """
     groups = datasets(data)
-    for name in (*DRAWN, "observed_data"):
+    for name in DRAWN:
         if name not in groups:
             raise _wrong(f"group '{name}' is missing")
     kept = groups["posterior"]
@@ -99,7 +99,7 @@ def _is_text(value: Any) -> bool:
 
 
 def _is_count(value: Any) -> bool:
-    return float(value) == int(value) and 0 <= int(value) < MOST
+    return not isinstance(value, str) and int(value) == value and 0 <= int(value) < MOST
 
 
 def _is_number(value: Any) -> bool:
@@ -132,7 +132,7 @@ def _settings(value: Any) -> bool:
 
 def _asked(value: Any) -> bool:
     found = json.loads(value)
-    plain = (str, int, float)
+    plain = (str, int, float, type(None))
     options = found.get("options") or {}
     return all(isinstance(v, plain) for v in (*(v for k, v in found.items() if k != "options"), *options.values()))
 

@@ -72,7 +72,8 @@ def to_inference_data(posterior: Posterior, draws: Draws, *, predictive: bool = 
         coords=coords,
         attrs=_attributes(posterior, draws) | {"likelihood_gap": gap, "misfit": _misfit(posterior, flat, chunk)},
     )
-    name_draws(data, "log_likelihood", pointwise.draws)
+    if pointwise.values:
+        name_draws(data, "log_likelihood", pointwise.draws)
     return data
 
 
@@ -151,7 +152,7 @@ class _Pointwise(NamedTuple):
 def _pointwise(posterior: Posterior, theta: np.ndarray) -> _Pointwise:
     """Of all draws, or of as many as can be kept, evenly taken."""
     chains, kept, d = theta.shape
-    size = sum(experiment.size for experiment in posterior.problem.experiments)
+    size = max(1, sum(experiment.size for experiment in posterior.problem.experiments))
     at = evenly(kept, MOST_POINTWISE // (chains * size))
     rows = theta[:, at].reshape(-1, d)
     # a rejected proposal repeats the draw before it: each is solved once
@@ -162,7 +163,7 @@ def _pointwise(posterior: Posterior, theta: np.ndarray) -> _Pointwise:
     totals, parts = [], []
     for distinct in np.split(rows[fresh], range(step, int(fresh.sum()), step)):
         found = posterior.pointwise(distinct)
-        totals.append(sum(values.sum(axis=1) for values in found.values()))
+        totals.append(sum((values.sum(axis=1) for values in found.values()), np.zeros(len(distinct))))
         parts.append({key: values.astype(np.float32) for key, values in found.items() if values.shape[1]})
     values = {}
     for key in list(parts[0]):

@@ -91,6 +91,11 @@ def store_identifiability(data: InferenceData, analysis: Identifiability) -> Non
     store_text(data, "constant_data", IDENTIFIABILITY, json.dumps(analysis.to_json()))
 
 
+def has_identifiability(data: InferenceData) -> bool:
+    """Whether an analysis is stored with the results."""
+    return IDENTIFIABILITY in getattr(data, "constant_data", ())
+
+
 def identifiability_of(data: InferenceData) -> Identifiability:
     """The analysis stored with the results, else one made now."""
     from equifinal.posterior.design import analysed

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -93,6 +94,7 @@ def compare(
     folder: str | Path | None = None,
     *,
     overwrite: bool = False,
+    executor: Executor | None = None,
     progress: bool = True,
 ) -> Comparison:
     """Fit with each sampler into a folder of its own; one that cannot run is noted, and the others go on.
@@ -107,6 +109,8 @@ def compare(
         Where results go, a folder for each sampler; NAME-compare unless given.
     overwrite
         Whether to replace results that are there.
+    executor
+        Any `concurrent.futures.Executor` (or dask client) to run chains in; the draws do not depend on it.
     progress
         Whether to show progress.
 
@@ -130,6 +134,7 @@ def compare(
                 {**settings, "draws": settings.get("draws") or DRAWS, "sampler": name},
                 folder=folder / name,
                 overwrite=overwrite,
+                executor=executor,
                 progress=progress,
             )
         except InterruptedRunError:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import Executor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +18,6 @@ from equifinal.problem.problem import Problem
 from equifinal.results import diagnostics
 from equifinal.results import store as result
 from equifinal.results.conformity import Discord, discords, foreseen
-from equifinal.samplers.running.executors import workers
 from equifinal.samplers.settings import run_settings
 from equifinal.showing import Shown
 from equifinal.studies.ahead import compile_ahead
@@ -87,8 +88,9 @@ def fit(
     settings: Mapping[str, Any],
     *,
     folder: Path | None = None,
+    known_as: Path | None = None,
     overwrite: bool = False,
-    processes: int = 0,
+    executor: Executor | None = None,
     progress: bool = True,
     announce: Callable[[Identifiability | None, list[Discord]], None] | None = None,
     analysis: bool = True,
@@ -99,17 +101,18 @@ def fit(
 
     ``announce`` is called, when nothing more stands in the way of a start, with what can be known and what does not
     conform between data and priors. ``source`` is the problem as the user named it, for commands to run next.
+    Chains run in ``executor``, if there is one. ``known_as`` is where the folder will be in the end.
     Without a folder, the first of NAME-run, NAME-run-2, ... that is free. Without ``analysis``, the results do not say
     what they mean. ``finish``, such as the writing of a report, is part of the fit: one that was killed there is
     resumed too.
     """
+    began = time.process_time()
     study = Study.of(problem)
     problem = study.problem
     problem.require_complete()
     run_settings(problem, settings)  # before a folder is made
-    pool = workers(processes)
     target = claim_folder(problem.name) if folder is None else folder
-    with pool as executor, owned(target, overwrite), to_be_continued(target):
+    with owned(target, overwrite), to_be_continued(target):
         known = _analysed(study) if analysis else None
         with show_compiling(progress):
             compile_ahead()
@@ -123,7 +126,8 @@ def fit(
             progress=progress,
             checkpoint=target / CHECKPOINT,
         )
-        data.attrs |= {"source": source, "folder": str(target)} if source else {}
+        data.attrs |= {"source": source, "folder": str(known_as or target)} if source else {}
+        data.attrs |= {"cpu_seconds": time.process_time() - began} if executor is None else {}  # else of many processes
         path = _saved(data, target)
         (target / REPORT).unlink(missing_ok=True)  # of results that are no more
         result.require_whole(path)  # the checkpoint goes only when the results are surely there

@@ -24,6 +24,7 @@ from equifinal.samplers import registry
 from equifinal.samplers.protocol import Kept
 from equifinal.samplers.running.beginning import begin, restore
 from equifinal.samplers.running.checkpoint import Checkpoint
+from equifinal.samplers.running.cluster import as_executor
 from equifinal.samplers.running.segment import Chunk, Tally
 from equifinal.samplers.running.under_way import Clock, Measure, UnderWay, Update, thetas
 from equifinal.samplers.settings import RunSettings
@@ -104,6 +105,7 @@ def run(
         raise SamplingError("the fibre was made for other parameters, or for other priors, than the posterior has")
     if fibre is None and (settings.sampler == registry.AUTO or settings.sampler_settings().needs_fibre):
         raise SamplingError(f"sampler '{settings.sampler}' needs to know the fibres of the model: give it a Fibre")
+    executor = as_executor(executor)
     store = Checkpoint(Path(checkpoint), _identity(posterior, settings, fibre)) if checkpoint else None
     saved = store.load() if store else None
     clock = Clock(settings.max_time)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import pickle
+import threading
 from functools import cached_property
 from typing import Any, Generic, TypeVar
 
 Content = TypeVar("Content")
 
 _received: dict[str, SentOnce[Any]] = {}
+_receiving = threading.RLock()  # threads of a worker receive the same at the same time
 KEPT = 8
 
 
@@ -29,10 +31,11 @@ class SentOnce(Generic[Content]):
 
 
 def _receive(key: str, packed: bytes) -> SentOnce[Any]:
-    if key not in _received:
-        while len(_received) >= KEPT:
-            _received.pop(next(iter(_received)), None)
-        received = SentOnce(pickle.loads(packed))
-        received.__dict__["_packed"] = key, packed
-        _received[key] = received
-    return _received[key]
+    with _receiving:
+        if key not in _received:
+            while len(_received) >= KEPT:
+                _received.pop(next(iter(_received)), None)
+            received = SentOnce(pickle.loads(packed))
+            received.__dict__["_packed"] = key, packed
+            _received[key] = received
+        return _received[key]

@@ -39,6 +39,7 @@ from equifinal.results.arviz_lines import ess
 from equifinal.results.arviz_lines import rhat as rank_rhat
 from equifinal.samplers import registry
 from equifinal.samplers.protocol import FibreUse
+from equifinal.samplers.running.cluster import as_executor
 from equifinal.samplers.running.sent_once import SentOnce
 from equifinal.samplers.settings import RunSettings, run_settings
 from equifinal.studies.calibrate.findings import LOG_LIKELIHOOD, Calibration
@@ -133,6 +134,7 @@ def calibrate(
         exact = registry.entry(settings.sampler).fibre is FibreUse.EXACT and settings.sampler_settings().needs_fibre
         own, note = study.checked_fibre if exact else study.coarsest_fibre
     task = Shared(posterior, settings, own, ranked)
+    executor = as_executor(executor)
     log = None if record is None else ReplicateLog(Path(record), _identity(task))
     found = {n: entry for n, entry in (log.found if log else {}).items() if n < replicates}
     missing = [number for number in range(replicates) if number not in found]
