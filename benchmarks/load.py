@@ -149,7 +149,7 @@ def fit_here(folder: Path, settings: dict[str, int]) -> None:
 
 def _cpu() -> float:
     used = os.times()
-    return used.user + used.system
+    return used.user + used.system + used.children_user + used.children_system  # the analysis has its own process
 
 
 def _peak() -> float:
