@@ -10,8 +10,9 @@ of the reference together. Runs are added to the log, a line each, and those tha
 
 References (`nasty_references.json`) are importance sampling without any Markov chain, in coordinates in which the prior
 is standard normal: rounds from mixtures that are fitted to all weighted draws before, beside which a share of every
-round comes from the prior itself, so that nothing the prior allows is out of reach. They share the likelihood with
-the samplers, and nothing else. The errors of quantiles come from the weights.
+round comes from the prior itself, so that nothing the prior allows is out of reach; where draws of the prior are worth
+enough by themselves, there is no mixture that could miss anything. They share the likelihood with the samplers, and
+nothing else. The errors of quantiles come from the weights.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ REFERENCES = Path(__file__).parent / "nasty_references.json"
 QUANTILES = (0.01, 0.05, 0.5, 0.95, 0.99)
 FIRST, EACH, PRIOR_SHARE = 200_000, 60_000, 0.15  # draws of the reference
 LEAST_ROUNDS, MOST_ROUNDS, EFFECTIVE = 3, 12, 60_000
+PRIOR_ENOUGH, PRIOR_ROUNDS = 0.005, 40  # effective draws for each of the prior, for it to be used alone
 COMPONENTS, FITTED = 16, 8_000
 
 
@@ -59,9 +61,10 @@ def reference(problem: Problem, seed: int) -> dict[str, Any]:
     z, log_l, log_weight = np.empty((0, len(priors))), np.empty(0), np.empty(0)
     laws: list[mixtures.Mixture | None] = []
     sizes: list[int] = []
-    for number in range(MOST_ROUNDS + 1):
-        size = EACH if number else FIRST
-        law = _fitted(z, log_weight, rng) if number else None
+    prior_alone, number = True, 0
+    while number <= (PRIOR_ROUNDS if prior_alone else MOST_ROUNDS):
+        law = None if prior_alone else _fitted(z, log_weight, rng)
+        size = FIRST if prior_alone else EACH
         mine = rng.standard_normal((size, len(priors)))
         if law is not None:
             from_law = rng.random(size) >= PRIOR_SHARE
@@ -76,6 +79,7 @@ def reference(problem: Problem, seed: int) -> dict[str, Any]:
         effective = float(weight.sum() ** 2 / (weight @ weight))
         if number >= LEAST_ROUNDS and effective > EFFECTIVE:
             break
+        prior_alone, number = effective > PRIOR_ENOUGH * len(z) if prior_alone else False, number + 1
     theta, rows = theta_of(z), {}
     for j, name in enumerate(posterior.parameters):
         order = np.argsort(theta[:, j])
