@@ -102,6 +102,7 @@ def edits(array: np.ndarray) -> Iterator[np.ndarray]:
         yield array.take(0, axis=axis) if array.shape[axis] else array.sum(axis=axis)
 
 
+@pytest.mark.slow
 def test_what_was_saved_goes_on(tmp_path: Path) -> None:
     made, fibre = posterior()
     for sampler in SAMPLERS:

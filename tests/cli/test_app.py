@@ -497,6 +497,7 @@ def test_calibrate_refuses(problem: Path, command: Callable[..., Done], argument
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_calibrate_survives_a_kill(problem: Path, tmp_path: Path, command: Callable[..., Done]) -> None:
     arguments = ["calibrate", str(problem), *CALIBRATE[2:], "--replicates", "400", "--quiet"]
     record = tmp_path / "decay-calibration" / "replicates.jsonl"
