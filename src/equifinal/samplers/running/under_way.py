@@ -294,12 +294,12 @@ class UnderWay:
                 own = type(now.state)(*(part[i : i + 1] for part in now.state))
                 tasks.append(executor.submit(advance, self.sent, own, [rng], now.iteration, count))
             parts: Sequence[Segment] = [task.result() for task in tasks]
-        except (KeyboardInterrupt, EquifinalError):
-            raise
         except Exception as error:
             for task in tasks:
                 task.cancel()
             self.save()
+            if isinstance(error, EquifinalError):  # a scheduler that is gone, for one
+                raise
             raise SamplingError(f"a worker failed: {type(error).__name__}: {error}") from error
         state = registry.sampler(self.start.work.sampler).join([p.state for p in parts])
         tally = Tally(*(np.concatenate(pieces) for pieces in zip(*(p.tally for p in parts), strict=True)))
