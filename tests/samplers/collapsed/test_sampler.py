@@ -390,7 +390,7 @@ def test_a_run_too_short_for_a_fresh_draw(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_populations_that_do_not_arrive_lead_to_another_sampler(monkeypatch: pytest.MonkeyPatch) -> None:
     close_the_gate(monkeypatch)
-    monkeypatch.setattr(populations, "MOST", 1000)
+    monkeypatch.setattr(populations, "MOST", -1)
     problem = scaled()[0].problem
     made = choice(problem, fibre_of(problem), aux=16)
     assert made.plan is None
@@ -410,7 +410,7 @@ def test_estimates_that_are_too_noisy_lead_along_fibres(monkeypatch: pytest.Monk
 
 def test_folds_lead_to_swaps_in_theta(monkeypatch: pytest.MonkeyPatch) -> None:
     close_the_gate(monkeypatch)
-    monkeypatch.setattr(populations, "MOST", 1000)
+    monkeypatch.setattr(populations, "MOST", -1)
     problem = loads(TWO_STAGES, name="stages")
     fibre = fibre_of(problem)
     assert (fibre.dimension, fibre.chart.degree) == (0, 2)

@@ -19,10 +19,11 @@ from equifinal.samplers.marginal.noise_integral import nothing
 from equifinal.samplers.marginal.target import CountedTarget, Target
 from equifinal.samplers.points.law import Moments
 from equifinal.samplers.proposals import mixture as mixtures
+from equifinal.samplers.proposals.describing import described
 from equifinal.samplers.searching import modes as searching
 from equifinal.samplers.searching import populations
 from equifinal.samplers.searching.modes import find_modes
-from equifinal.samplers.searching.populations import Populations, Settled, described, next_power, systematic
+from equifinal.samplers.searching.populations import Populations, Settled, next_power, systematic
 from tests.support.problems import DECAY, decay, decay_log_likelihood, hidden
 
 # two modes, the one of a < 0 with a tenth of the prior mass of the other
@@ -62,6 +63,9 @@ x = [0.5, 0.67, 1]
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(populations, "LEAST_NUMBER", 200)
     monkeypatch.setattr(populations, "LEAST_ROUNDS", 1)
+    monkeypatch.setattr(populations, "PRIOR_DRAWS", 4000)
+    monkeypatch.setattr(populations, "PRIOR_PIECE", 2000)
+    monkeypatch.setattr(populations, "MOST_PRIOR_DRAWS", 4000)
 
 
 def populations_of(posterior: Posterior, seed: int) -> tuple[Populations, CountedTarget]:
@@ -134,6 +138,55 @@ def test_the_wide_part_describes_the_square_root_of_the_posterior() -> None:
     inside = np.quantile(np.abs(x - np.median(x, axis=0)), 0.683, axis=0)  # of a normal law, one standard deviation
     np.testing.assert_allclose(inside, deviations[0], rtol=0.15)
     assert (inside > 1.2 * deviations[1]).all()
+
+
+def test_particles_are_chosen_from_draws_of_the_prior() -> None:
+    """At the first power at which these are worth as many; none of them is in both populations."""
+    made, _ = populations_of(decay(), 2)
+    (pool,) = made.seen
+    assert pool.x.shape == (2, 2000, 2)
+    assert 0 < made.power < 1
+    weights = np.exp(made.power * (pool.log_likelihood - pool.log_likelihood.max()))
+    worth = weights.sum(axis=1) ** 2 / (weights**2).sum(axis=1)
+    assert min(worth) == pytest.approx(made.number, rel=1e-6)
+    one, other = ({tuple(row) for row in x} for x in made.x)
+    assert one <= {tuple(row) for row in pool.x[0]}
+    assert other <= {tuple(row) for row in pool.x[1]}
+    assert not one & other
+
+
+def test_more_draws_of_the_prior_where_each_is_worth_something(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some hundredths of a draw of the posterior; with a tenth of the noise a few ten thousandths."""
+    monkeypatch.setattr(populations, "MOST_PRIOR_DRAWS", 40_000)
+    monkeypatch.setattr(populations, "PRIOR_WORTH", 300)
+    made, _ = populations_of(decay(), 2)
+    (pool,) = made.seen
+    assert 4000 < pool.x.shape[1] * 2 < 40_000
+    assert pool.weights.sum() == pytest.approx(300, rel=0.3)
+    made, _ = populations_of(Posterior(loads(DECAY.replace("sd = 0.2", "sd = 0.02"))), 2)
+    assert made.seen[0].x.shape[1] * 2 == 4000
+
+
+def test_populations_explore_what_a_mixture_misses() -> None:
+    """A mixture of one mode: nearly all of the law pi min(pi/q, c) is at the other, with a tenth of the posterior."""
+    known = Posterior(loads(UNEQUAL, name="unequal"))
+    made, _ = populations_of(known, 1)
+    found = made.settle(lambda text: None)
+    assert found is not None
+    before = [part.copy() for part in (made.x, made.log_prior, made.log_likelihood, made.shares)]
+    draws = found.draws.reshape(-1, 1)
+    lower = theta_of(known, draws)[:, 0] < 0
+    assert 0.01 < lower.mean() < 0.2
+    one_mode = mixtures.single(draws[~lower].mean(axis=0), np.cov(draws[~lower].T).reshape(1, 1), 12.0)
+    missed = made.missed_by(one_mode, -0.5, lambda text: None)
+    x = missed.sample(np.random.default_rng(0), 4000)
+    there = x[theta_of(known, x)[:, 0] < 0]
+    assert len(there) > 0.8 * len(x)
+    np.testing.assert_allclose(there.mean(), draws[lower].mean(), atol=0.05)
+    np.testing.assert_allclose(there.std(), draws[lower].std(), rtol=0.4)
+    # and come back to where they were
+    for after, part in zip((made.x, made.log_prior, made.log_likelihood, made.shares), before, strict=True):
+        np.testing.assert_array_equal(after, part)
 
 
 def test_populations_go_on_at_the_posterior() -> None:
@@ -213,11 +266,12 @@ def test_failing_solves_are_counted_and_never_kept() -> None:
 
 
 def test_there_is_an_end_to_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(populations, "MOST", 3000)
+    monkeypatch.setattr(populations, "MOST", 500)
     made, counted = populations_of(decay(), 0)
+    before = counted.solves
     assert made.settle(lambda text: None) is None
-    assert 0 < made.power < 1
-    assert counted.solves < 3000 + 2 * made.number * populations.MOST_SWEEPS
+    assert 0 < made.power <= 1
+    assert before + 500 < counted.solves < before + 500 + 2 * made.number * populations.MOST_SWEEPS
 
 
 def test_priors_that_exclude_the_data() -> None:

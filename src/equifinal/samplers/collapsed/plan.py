@@ -9,6 +9,7 @@ it by steps of several lengths as well (`moves`).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Annotated, NamedTuple
 
@@ -25,22 +26,25 @@ from equifinal.samplers.coordinates.of_combinations import combination_coordinat
 from equifinal.samplers.marginal.noise_integral import NoiseIntegral, apart, fitted, nothing
 from equifinal.samplers.marginal.target import CountedTarget, Target
 from equifinal.samplers.points.law import Moments
+from equifinal.samplers.proposals.describing import described
 from equifinal.samplers.proposals.log_sums import beside_largest
 from equifinal.samplers.proposals.mixture import DF, Mixture
 from equifinal.samplers.proposals.moves import FRESH_ONLY, LENGTHS, UNKNOWN
 from equifinal.samplers.proposals.quality import NONE, Quality, defended, flattened_around, judged, refusal
 from equifinal.samplers.searching.importance import Importance, laplace, prior_law
 from equifinal.samplers.searching.modes import Modes, find_modes, unfolded
-from equifinal.samplers.searching.populations import Populations, described
+from equifinal.samplers.searching.populations import FAR_TOO_LOW, MISSED_MASS, Populations, prior_draws
 
 Array = NDArray[np.float64]
 
 TOO_NOISY = 2.0  # variance of log hat p_C that is not usable
 DRAWN = 64  # trajectories at which the integrals over noise parameters are tried
+CHECKED = 4000  # draws of the prior that may know better than importance sampling
 JUDGED = 7000  # draws: a tail of a hundredth of the posterior that a proposal misses shows in their weights
 FITTED = 5000  # draws of a population to which the last mixture is fitted
 LAST = 2  # of the times at which it was looked at give draws to start from
-KNOWN_SHARE, WIDE_SHARE = 0.05, 0.2  # in it, of modes that climbers found, and of the wide part
+KNOWN_SHARE, WIDE_SHARE = 0.05, 0.2  # in it, of modes that climbers found, and of the wide part;
+MISSED_ROUNDS, MISSED_SHARE = 2, 0.1  # of describing where all else is too low
 LANES = (61, 59)  # primes, so that draws that are thinned come from all of them: the first that does not divide thin
 LEAST_ACCEPTANCE = 0.001  # of fresh draws
 
@@ -181,11 +185,21 @@ class _Search:
         search = Importance(self.counted, self.around)
         passes = search.improve(self.report)
         start, weights = search.weighted()
-        return Proposal(search.proposal(), search.quality, start[None], weights[None], arrived=passes)
+        mixture = search.proposal()
+        if passes and not self.nothing_else and self._prior_sees_more(mixture, search.quality.level):
+            self.report("draws of the prior are where this proposal hardly ever goes")
+            passes = False
+        return Proposal(mixture, search.quality, start[None], weights[None], arrived=passes)
+
+    def _prior_sees_more(self, mixture: Mixture, level: float) -> bool:
+        """Whether draws that do not come from a proposal tell of a part of the posterior that it misses."""
+        x, log_prior, log_likelihood = prior_draws(self.counted, CHECKED)
+        too_low = log_prior + log_likelihood - self.counted.log_density(mixture, x) - level > math.log(FAR_TOO_LOW)
+        return float(np.exp(log_likelihood[too_low] - level).sum()) > MISSED_MASS * CHECKED
 
     def by_populations(self) -> Proposal:
         """The proposal that tempered populations tell of; one around the modes, refused, if they do not arrive."""
-        populations = Populations.from_prior(self.counted)
+        populations = Populations.from_prior(self.counted, self.report)
         settled = populations.settle(self.report)
         if settled is None:
             law, start = laplace(self.around), self.around.h[None]
@@ -193,12 +207,21 @@ class _Search:
             return Proposal(mixture, self._judged(mixture), start, _equal_weights(start), arrived=False)
         draws, prior = settled.draws, prior_law(self.counted)
         mixture = self._described(draws, settled.wide, prior)
-        found = self._judged(mixture)
+        found, missed = self._judged(mixture), []
+        for _ in range(MISSED_ROUNDS):
+            part = populations.missed_by(mixture, found.level, self.report)
+            if part is None:
+                break
+            missed.append(part)
+            mixture = mixture.joined(part, MISSED_SHARE)
+            found = self._judged(mixture)
         if not refusal(found, settled=True):
             return Proposal(mixture, found, draws, _equal_weights(draws), FRESH_ONLY, settled.shares)
         onward = populations.go_on(mixture, self.report)
         start = onward[:, -LAST * populations.number :]
         mixture = self._described(np.concatenate([draws, onward], axis=1), settled.wide, prior)
+        for part in missed:
+            mixture = mixture.joined(part, MISSED_SHARE)
         found = self._judged(mixture)
         shares = populations.shares if refusal(found, settled=True) else FRESH_ONLY
         return Proposal(mixture, found, start, _equal_weights(start), shares, populations.shares)

@@ -5,8 +5,10 @@ Each population follows the laws
     pi_b(x) ~ l(x)^b p(x),   0 = b_0 < b_1 < ... < 1
 
 (Del Moral, Doucet and Jasra 2006, Journal of the Royal Statistical Society B 68), x being coordinates of the
-combinations, without noise parameters that are integrated out. The next power is the one at which weights l^(b' - b)
-halve the effective size of a population; systematic resampling follows, and sweeps in which every particle moves.
+combinations, without noise parameters that are integrated out. They are chosen from very many draws of the prior, at
+the first power at which these are worth as many particles: sweeps, in which every particle moves, would cost far more
+there, and find less. The next power is the one at which weights l^(b' - b) halve the effective size of a population;
+systematic resampling follows, and sweeps.
 
 A mixture moves one population that was fitted to the other (`moves`): one that is fitted to the particles it moves
 becomes narrower than these from sweep to sweep, and loses the tails. A share of the moves is by differences of the
@@ -15,7 +17,9 @@ and modes that a mixture does not. Sweeps go on until where a particle is no lon
 coordinate, each principal axis and in the likelihood.
 
 From the posterior they go on to a power of it, prior and likelihood alike, which reaches farther along every ridge: a
-part of a proposal that describes that has no thin tails.
+part of a proposal that describes that has no thin tails. And they go to where a proposal q is too low, to the law
+pi min(pi / q, c). That law is what the variance of weights is made of: where q has next to nothing, a few particles in
+a thousand and draws of the prior become a large part of a population, explore the place, and tell its shape.
 
 The populations know nothing of each other's weights, so that what they agree on is an independent confirmation.
 """
@@ -23,7 +27,8 @@ The populations know nothing of each other's weights, so that what they agree on
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
 import numpy as np
@@ -31,7 +36,7 @@ from numpy.typing import NDArray
 
 from equifinal.errors import SamplingError
 from equifinal.samplers.marginal.target import CountedTarget
-from equifinal.samplers.proposals import mixture as mixtures
+from equifinal.samplers.proposals.describing import described, whitener
 from equifinal.samplers.proposals.mixture import Mixture
 from equifinal.samplers.proposals.moves import EVERY_LENGTH, LENGTHS, lengths, proposed, shares_by_gain
 from equifinal.samplers.proposals.quality import FLATTENED
@@ -40,7 +45,9 @@ from equifinal.samplers.protocol import Partly
 Array = NDArray[np.float64]
 
 LEAST_NUMBER, NUMBER_EACH = 500, 35  # particles of a population: at least, and for each dimension
-ROUNDS = 20  # of prior draws, until a quarter as many as particles have a finite density
+PRIOR_DRAWS, PRIOR_PIECE = 100_000, 10_000  # that particles are chosen from, made in pieces,
+PRIOR_SHARE = 0.1  # of the time of all that populations do;
+MOST_PRIOR_DRAWS, PRIOR_WORTH, ALONE = 500_000, 4000, 0.002  # more, until worth so much, if each is worth so much
 LEAST_SWEEPS, MOST_SWEEPS = 3, 60  # at each power
 REFIT_EVERY = 10  # sweeps
 FORGOTTEN = 0.3  # correlation with where particles were
@@ -48,13 +55,28 @@ MOST = 1_500_000  # solves for each experiment
 LEAST_ROUNDS, REST_ROUNDS = 3, 6  # at power one,
 REST_SWEEPS, LOOK_EVERY = 20, 10  # of so many sweeps, and every how many of these particles are draws
 MOST_ONWARD = 200  # sweeps with a frozen mixture
-POWERS_SHARE = 0.6  # of the time of both populations, until power one
+POWERS_SHARE = 0.6  # until power one
+FAR_TOO_LOW, MISSED_MASS = 30.0, 5e-4  # of the posterior, for which a mixture may be so many times too low;
+MOST_MISSED = 1000.0  # times that count, where it is
 DIFFERENCES = 0.2  # share of such moves;
 SHORTEST, WHOLE = 0.1, 0.1  # the shortest beside the longest, and the share that goes from one particle to another
 FARTHEST = 4.0  # mean square, in standard deviations, that a single move counts for
-COMPONENTS, WORSE = (1, 2, 4, 8, 16), 0.1  # how many are tried, until the mean log density is so much below the best
-GAIN = 1e-4  # of the mean log density: fits are many, and none of them is the last
-LEAST_EACH, SMALLEST = 5, 0.003  # particles for each dimension and component, and the share of the smallest
+
+
+class Missing(NamedTuple):
+    """A mixture that misses something of the posterior, and about what log Z is."""
+
+    mixture: Mixture
+    level: float
+
+
+class Particles(NamedTuple):
+    """Points x of two populations (2, n, q), log p and log l (2, n), and weights (2, n)."""
+
+    x: Array
+    log_prior: Array
+    log_likelihood: Array
+    weights: Array
 
 
 class Settled(NamedTuple):
@@ -69,30 +91,41 @@ class Settled(NamedTuple):
 
 
 class Populations:
-    """Two populations on their way; all particles have a finite density."""
+    """Two populations on their way; all particles have a finite density.
 
-    def __init__(self, counted: CountedTarget, x: Array, log_prior: Array, log_likelihood: Array):
-        self.counted, self.rng = counted, counted.rng
-        self.x, self.log_prior, self.log_likelihood = x, log_prior, log_likelihood
-        self.number = x.shape[1]
-        self.power, self.flattened, self.shares = 0.0, 1.0, EVERY_LENGTH
+    Attributes
+    ----------
+    seen
+        What was learned of the posterior: draws of the prior, weighted, and then particles at rest.
+    """
+
+    def __init__(self, counted: CountedTarget, pool: Particles, number: int):
+        self.counted, self.rng, self.number = counted, counted.rng, number
+        self.flattened, self.shares = 1.0, EVERY_LENGTH
+        self.seen = [pool]
+        self._missing: Missing | None = None
         self._mixtures: list[Mixture] = []
         self._made, self._gained = np.zeros((2, len(LENGTHS)))
+        wanted = min(number, pool.x.shape[1] / 2)
+        self.power = min(next_power(own, 0.0, wanted) for own in pool.log_likelihood)
+        self._choose(pool, self.power * pool.log_likelihood)
 
     def settle(self, report: Callable[[str], None]) -> Settled | None:
         """Go to power one and stay there for a while; nothing if that takes too many solves."""
         report(f"two populations of {self.number} tempered particles")
         most = self.counted.solves + MOST * len(self.counted.target.posterior.likelihoods)
-        first = 0.0  # power
-        while self.power < 1:
+        first = self.power
+        while True:
             if self.counted.solves > most:
                 return None
-            self._advance()
             forgotten = self._sweep_until_forgotten(MOST_SWEEPS)
-            first = first or self.power
             # powers grow by about the same factor each time
-            done = POWERS_SHARE * (1.0 if first == 1 else 1 - math.log(self.power) / math.log(first))
+            rest = 0.0 if first == 1 else math.log(self.power) / math.log(first)
+            done = POWERS_SHARE - (POWERS_SHARE - PRIOR_SHARE) * rest
             report(Partly(f"populations at power {self.power:.2g} of the likelihood, {forgotten}", done))
+            if self.power == 1:
+                break
+            self._advance()
         draws = []
         for number in range(REST_ROUNDS):
             done = POWERS_SHARE + (1 - POWERS_SHARE) * number / REST_ROUNDS
@@ -100,13 +133,14 @@ class Populations:
             before = self._features()
             for _ in range(REST_SWEEPS // LOOK_EVERY):
                 self._sweeps(LOOK_EVERY)
-                draws.append(self.x.copy())
+                draws.append(self._particles())
             if number + 1 >= LEAST_ROUNDS and _correlation(before, self._features()) < FORGOTTEN:
                 break
-        shares, at_rest = self.shares, (self.x.copy(), self.log_prior.copy(), self.log_likelihood.copy())
-        wide = self._flattened()
-        self.flattened, (self.x, self.log_prior, self.log_likelihood) = 1.0, at_rest
-        return Settled(np.concatenate(draws, axis=1), shares, wide)
+        self.seen += draws
+        shares = self.shares
+        with self._away():
+            wide = self._flattened()
+        return Settled(np.concatenate([part.x for part in draws], axis=1), shares, wide)
 
     def go_on(self, mixture: Mixture, report: Callable[[str], None]) -> Array:
         """Draws (2, n, q), last ones last, of going on with a frozen mixture until particles forget where they were.
@@ -122,38 +156,85 @@ class Populations:
         report(f"populations gone on with it, {sweeps} sweeps, correlation {correlation:.2f}")
         return np.concatenate(draws, axis=1)
 
+    def missed_by(self, mixture: Mixture, level: float, report: Callable[[str], None]) -> Mixture | None:
+        """Describe where a mixture is too low: the law pi min(pi / q, `MOST_MISSED`), log Z being about ``level``.
+
+        That law is where populations go from all that was seen of the posterior so far. Nothing, if next to nothing of
+        that is where the mixture is far too low.
+        """
+        with self._away():
+            self._missing = Missing(mixture, level)
+            whole, log_missed = self._beside_missing()
+            too_low = whole.weights[log_missed > math.log(FAR_TOO_LOW)].sum() / whole.weights.sum()
+            if too_low < MISSED_MASS:
+                return None
+            report(f"a proposal that is far too low for {too_low:.2%} of the posterior")
+            with np.errstate(divide="ignore"):
+                self._choose(whole, np.log(whole.weights) + log_missed)
+            return self._described_here()
+
+    def _beside_missing(self) -> tuple[Particles, Array]:
+        """All that was seen of the posterior, and how much too low there is what misses something."""
+        whole = Particles(*(np.concatenate(parts, axis=1) for parts in zip(*self.seen, strict=True)))
+        both = zip(whole.x, whole.log_prior + whole.log_likelihood, strict=True)
+        return whole, np.stack([self._log_missed(*one) for one in both])
+
+    @contextmanager
+    def _away(self) -> Iterator[None]:
+        """Go somewhere else, and come back to where populations are and how they move."""
+        names = ("x", "log_prior", "log_likelihood", "shares", "_made", "_gained")
+        before = {name: getattr(self, name).copy() for name in names}
+        try:
+            yield
+        finally:
+            vars(self).update(before)
+            self.flattened, self._missing = 1.0, None
+
     def _flattened(self) -> Mixture:
         """Go on from the posterior to a power of it, and describe that: its tails are longer, and as curved."""
         for power in (math.sqrt(FLATTENED), FLATTENED):
             self._resample((power - self.flattened) * (self.log_prior + self.log_likelihood))
-            self.flattened, draws = power, []
-            for _ in range(REST_SWEEPS // LOOK_EVERY):
-                self._sweeps(LOOK_EVERY)
-                draws.append(self.x.copy())
+            self.flattened = power
+            made = self._described_here()
+        return made
+
+    def _described_here(self) -> Mixture:
+        """A mixture of where particles are in some sweeps to come."""
+        draws = []
+        for _ in range(REST_SWEEPS // LOOK_EVERY):
+            self._sweeps(LOOK_EVERY)
+            draws.append(self.x.copy())
         one, other = map(self.counted.coordinates.gathered, np.concatenate(draws, axis=1))
         return described(one, other, self.rng, both=True)
 
     @classmethod
-    def from_prior(cls, counted: CountedTarget) -> Populations:
-        """Draws of the prior with a finite density; some of them twice if there are few."""
-        posterior, rng = counted.target.posterior, counted.rng
+    def from_prior(cls, counted: CountedTarget, report: Callable[[str], None] = lambda text: None) -> Populations:
+        """Choose particles from many draws of the prior, none of them for both populations."""
         number = max(LEAST_NUMBER, NUMBER_EACH * len(counted.coordinates.moved))
-        wanted, parts = 2 * number, []
-        for _ in range(ROUNDS):
-            x = counted.coordinates.at(posterior.to_coordinates(posterior.sample_prior(rng, wanted)))
-            x = x[np.isfinite(x).all(axis=1)]
-            log_prior, log_likelihood = _estimates(counted, x)
-            fine = np.isfinite(log_prior) & np.isfinite(log_likelihood)
-            parts.append((x[fine], log_prior[fine], log_likelihood[fine]))
-            if 4 * sum(len(part[1]) for part in parts) >= wanted:
-                break
+        parts: list[tuple[Array, Array, Array]] = []
+        while not _enough(parts):
+            made = len(parts) * PRIOR_PIECE
+            report(Partly(f"{made} prior draws", PRIOR_SHARE * min(1.0, made / PRIOR_DRAWS)))
+            parts.append(prior_draws(counted, PRIOR_PIECE))
         x, log_prior, log_likelihood = (np.concatenate(part) for part in zip(*parts, strict=True))
         if len(x) < 2:
-            raise SamplingError(f"no particles: none of {ROUNDS * wanted} prior draws has a finite posterior density")
-        # no particle is in both populations
-        rows = np.concatenate([np.resize(half, number) for half in np.array_split(np.arange(len(x)), 2)])
-        shaped = (part[rows].reshape(2, number, *part.shape[1:]) for part in (x, log_prior, log_likelihood))
-        return cls(counted, *shaped)
+            raise SamplingError(f"no particles: none of {PRIOR_DRAWS} prior draws has a finite posterior density")
+        rows = np.arange(len(x) // 2 * 2).reshape(-1, 2).T
+        weights = np.stack([posterior_weights(log_likelihood[half]) for half in rows])
+        return cls(counted, Particles(x[rows], log_prior[rows], log_likelihood[rows], weights), number)
+
+    def _particles(self) -> Particles:
+        """Where particles are; all of them at all looks are worth one independent draw each, or a little more."""
+        weights = np.full((2, self.number), 1 / LEAST_ROUNDS)
+        return Particles(self.x.copy(), self.log_prior.copy(), self.log_likelihood.copy(), weights)
+
+    def _choose(self, particles: Particles, log_weight: Array) -> None:
+        """Take particles by log weights (2, n)."""
+        rows = []
+        for own in log_weight:
+            rows.append(systematic(np.exp(own - own.max()), self.number, self.rng.random()))
+        both = np.arange(2)[:, None], np.stack(rows)
+        self.x, self.log_prior, self.log_likelihood = (part[both] for part in particles[:3])
 
     def _advance(self) -> None:
         """Go to the next power of the likelihood, the same for both."""
@@ -162,10 +243,7 @@ class Populations:
         self.power = later
 
     def _resample(self, log_weight: Array) -> None:
-        for j, own in enumerate(log_weight):
-            kept = systematic(np.exp(own - own.max()), self.number, self.rng.random())
-            for part in (self.x, self.log_prior, self.log_likelihood):
-                part[j] = part[j, kept]
+        self._choose(self._particles(), log_weight)
 
     def _sweep_until_forgotten(self, most: int) -> str:
         before, sweeps, correlation = self._features(), 0, 1.0
@@ -187,10 +265,10 @@ class Populations:
         if refit:
             self._refit()
         made, gained = np.zeros((2, len(LENGTHS)))
-        whitener = _whitener(self.x.reshape(-1, self.x.shape[2]))
+        white = whitener(self.x.reshape(-1, self.x.shape[2]))
         for _ in range(number):
             for j in range(2):
-                rho, gain = self._move(j, whitener)
+                rho, gain = self._move(j, white)
                 at = np.searchsorted(-LENGTHS, -rho)
                 used = rho > 0
                 np.add.at(made, at[used], 1)
@@ -212,7 +290,7 @@ class Populations:
             self.x[j] = coordinates.relabelled(mixture, self.x[j], uniforms[j])
             self.log_prior[j] += coordinates.backward(self.x[j])[1] - before
 
-    def _move(self, j: int, whitener: Array) -> tuple[Array, Array]:
+    def _move(self, j: int, white: Array) -> tuple[Array, Array]:
         """Move population j; the lengths of its moves, 0 for differences, and the squared distance each is good for."""
         x, other, mixture, rng = self.x[j], self.x[1 - j], self._mixtures[j], self.rng
         n, q = x.shape
@@ -225,21 +303,42 @@ class Populations:
         there = np.where(by_difference[:, None], x + step[:, None] * (pairs[0] - pairs[1]), there)
         log_prior, log_likelihood = _estimates(self.counted, there)
         with np.errstate(invalid="ignore"):
-            change = log_prior - self.log_prior[j] + self.power * (log_likelihood - self.log_likelihood[j])
-            change *= self.flattened
+            change = self._log_goal(there, log_prior, log_likelihood)
+            change -= self._log_goal(x, self.log_prior[j], self.log_likelihood[j])
             change += self._log_density(mixture, x, by_difference) - self._log_density(mixture, there, by_difference)
             acceptance = np.where(np.isnan(change), 0.0, np.exp(np.minimum(0.0, change)))
         taken = rng.random(n) < acceptance
-        distance = np.minimum(np.mean(((there - x) @ whitener) ** 2, axis=1), FARTHEST) if q else np.ones(n)
+        distance = np.minimum(np.mean(((there - x) @ white) ** 2, axis=1), FARTHEST) if q else np.ones(n)
         self.x[j, taken], self.log_prior[j, taken] = there[taken], log_prior[taken]
         self.log_likelihood[j, taken] = log_likelihood[taken]
         return rho, acceptance * np.where(acceptance > 0, distance, 0.0)
+
+    def _log_goal(self, x: Array, log_prior: Array, log_likelihood: Array) -> Array:
+        """log of the density that particles follow now."""
+        goal = self.flattened * (log_prior + self.power * log_likelihood)
+        return goal if self._missing is None else goal + self._log_missed(x, log_prior + log_likelihood)
+
+    def _log_missed(self, x: Array, log_target: Array) -> Array:
+        """log of pi / q, q being what misses something, but no more than `MOST_MISSED`."""
+        assert self._missing is not None
+        mixture, level = self._missing
+        return np.minimum(log_target - self.counted.log_density(mixture, x) - level, math.log(MOST_MISSED))
 
     def _log_density(self, mixture: Mixture, x: Array, by_difference: NDArray[np.bool_]) -> Array:
         """log of what a move is reversible for: q_C; for differences, one over the share that x has in it."""
         whole = self.counted.log_density(mixture, x)
         with np.errstate(invalid="ignore"):
             return np.where(by_difference, whole - mixture.log_density(x), whole)
+
+
+def prior_draws(counted: CountedTarget, number: int) -> tuple[Array, Array, Array]:
+    """x of those of so many draws of the prior that have a finite density, with log p(x) and log l(x)."""
+    posterior = counted.target.posterior
+    x = counted.coordinates.at(posterior.to_coordinates(posterior.sample_prior(counted.rng, number)))
+    x = x[np.isfinite(x).all(axis=1)]
+    log_prior, log_likelihood = _estimates(counted, x)
+    fine = np.isfinite(log_prior) & np.isfinite(log_likelihood)
+    return x[fine], log_prior[fine], log_likelihood[fine]
 
 
 def _estimates(counted: CountedTarget, x: Array) -> tuple[Array, Array]:
@@ -251,21 +350,36 @@ def _estimates(counted: CountedTarget, x: Array) -> tuple[Array, Array]:
         return np.where(there, log_target - log_likelihood, -np.inf), np.where(there, log_likelihood, -np.inf)
 
 
-def next_power(log_likelihood: Array, power: float) -> float:
-    """The power at which the effective sample size is half the number, or 1."""
+def _enough(parts: list[tuple[Array, Array, Array]]) -> bool:
+    """Whether there are enough draws of the prior: more are worth while where it is not far from the posterior."""
+    made = len(parts) * PRIOR_PIECE
+    if made < PRIOR_DRAWS:
+        return False
+    worth = float(posterior_weights(np.concatenate([part[2] for part in parts])).sum())
+    return made >= MOST_PRIOR_DRAWS or not ALONE * made < worth < PRIOR_WORTH
+
+
+def posterior_weights(log_likelihood: Array) -> Array:
+    """Weights of draws of the prior, of which all together are as many independent draws as they are worth."""
+    weights = np.exp(log_likelihood - log_likelihood.max(initial=-np.inf))
+    return np.asarray(weights * weights.sum() / (weights @ weights)) if len(weights) else weights
+
+
+def next_power(log_likelihood: Array, power: float, wanted: float | None = None) -> float:
+    """The power at which the effective sample size is as wanted, or half the number, or 1."""
 
     def effective(later: float) -> float:
         log_weight = (later - power) * log_likelihood
         weights = np.exp(log_weight - log_weight.max())
         return float(weights.sum() ** 2 / (weights @ weights))
 
-    half = len(log_likelihood) / 2
-    if effective(1.0) >= half:
+    wanted = len(log_likelihood) / 2 if wanted is None else wanted
+    if effective(1.0) >= wanted:
         return 1.0
     low, high = power, 1.0
     for _ in range(100):
         middle = (low + high) / 2
-        low, high = (middle, high) if effective(middle) >= half else (low, middle)
+        low, high = (middle, high) if effective(middle) >= wanted else (low, middle)
     return high
 
 
@@ -275,66 +389,8 @@ def systematic(weights: Array, number: int, uniform: float) -> NDArray[np.int64]
     return np.searchsorted(ends / ends[-1], (np.arange(number) + uniform) / number, side="right")
 
 
-def described(
-    x: Array, others: Array, rng: np.random.Generator, start: Mixture | None = None, both: bool = False
-) -> Mixture:
-    """The mixture of x (n, q), among those of more and more components, that describes other draws best.
-
-    With ``both`` it is fitted to these as well in the end. Then it is worth while to try whether components are better
-    described if each is believed to be about as wide as its share of the volume lets one expect.
-    """
-    n, q = x.shape
-    covariance = np.cov(x.T).reshape(q, q)
-    floor = 1e-6 * np.diag(np.diag(covariance)) + 1e-300 * np.eye(q)
-    factor = 0.7 * np.linalg.cholesky(covariance + floor)
-    numbers = [k for k in COMPONENTS if k == 1 or n >= LEAST_EACH * q * k]
-    starts = [mixtures.equal(x[_far_apart(x @ _whitener(x), k, rng)], factor) for k in numbers]
-
-    def fit(x: Array, first: Mixture, believed: bool) -> Mixture:
-        # a component of few draws must not become thinner than these can tell
-        k = len(first.share)
-        if believed:
-            belief = (q + 2) / n, covariance / k ** (2 / max(q, 1))
-            return mixtures.fit(x, np.ones(len(x)), first, floor, max(q / n, SMALLEST), GAIN, belief)
-        least = max(LEAST_EACH * q / n, SMALLEST)
-        return mixtures.fit(x, np.ones(len(x)), first, floor + 1e-3 / k * covariance, least, GAIN)
-
-    best, highest = (mixtures.equal(x.mean(axis=0)[None], factor), False), -math.inf
-    stopped = False
-    # a start of several modes comes last: beside it a single component would look as if more of them were no use
-    for first in starts if start is None else [*starts, start]:
-        if stopped and first is not start:
-            continue
-        tried = [(fit(x, first, believed), believed) for believed in ((False, True) if both else (False,))]
-        scores = [float(made.log_density(others).mean()) for made, _ in tried]
-        score = max(scores)
-        if score > highest:
-            best, highest = tried[scores.index(score)], score
-        elif score < highest - WORSE:
-            stopped = True
-    return fit(np.concatenate([x, others]), *best) if both else best[0]
-
-
-def _far_apart(z: Array, number: int, rng: np.random.Generator) -> list[int]:
-    """Rows of z, each chosen with a probability proportional to its squared distance from those before."""
-    chosen = [int(rng.integers(len(z)))]
-    nearest = np.full(len(z), np.inf)
-    while len(chosen) < number:
-        nearest = np.minimum(nearest, np.sum((z - z[chosen[-1]]) ** 2, axis=1))
-        total = nearest.sum()
-        chosen.append(int(rng.choice(len(z), p=nearest / total if total > 0 else None)))
-    return chosen
-
-
 def _correlation(before: Array, after: Array) -> float:
     """The largest absolute correlation between columns; 0 where there is nothing to vary."""
     one, other = before - before.mean(axis=0), after - after.mean(axis=0)
     sizes = np.sqrt((one**2).sum(axis=0) * (other**2).sum(axis=0))
     return float(np.abs((one * other).sum(axis=0) / np.where(sizes > 0, sizes, 1.0)).max(initial=0.0))
-
-
-def _whitener(x: Array) -> Array:
-    """A matrix that makes x @ it uncorrelated with variance one."""
-    q = x.shape[1]
-    covariance = np.cov(x.T).reshape(q, q)
-    return np.linalg.inv(np.linalg.cholesky(covariance + 1e-9 * np.diag(np.diag(covariance)) + 1e-300 * np.eye(q))).T
