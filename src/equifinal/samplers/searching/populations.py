@@ -45,9 +45,9 @@ from equifinal.samplers.protocol import Partly
 Array = NDArray[np.float64]
 
 LEAST_NUMBER, NUMBER_EACH = 500, 35  # particles of a population: at least, and for each dimension
-PRIOR_DRAWS, PRIOR_PIECE = 100_000, 10_000  # that particles are chosen from, made in pieces,
+PRIOR_DRAWS, PRIOR_PIECE = 30_000, 10_000  # that particles are chosen from, made in pieces,
 PRIOR_SHARE = 0.1  # of the time of all that populations do;
-MOST_PRIOR_DRAWS, PRIOR_WORTH, ALONE = 500_000, 4000, 0.002  # more, until worth so much, if each is worth so much
+MOST_PRIOR_DRAWS, PRIOR_WORTH, ALONE = 400_000, 4000, 0.002  # more, until worth so much, if each is worth so much
 LEAST_SWEEPS, MOST_SWEEPS = 3, 60  # at each power
 REFIT_EVERY = 10  # sweeps
 FORGOTTEN = 0.3  # correlation with where particles were
