@@ -180,11 +180,17 @@ def _verdict(found: Any) -> str:
 
 
 def _fitted(problem: Any, analysis: Any, seconds: float) -> str:
+    from equifinal.errors import SamplingError
     from equifinal.results.diagnostics import concerns, summarise
     from equifinal.studies.sample import sample
 
     start = time.process_time()
-    data = sample(problem, analysis=analysis, progress=False, max_time=seconds)
+    try:
+        data = sample(problem, analysis=analysis, progress=False, max_time=seconds)
+    except SamplingError as error:
+        if "before the preparation did" in str(error):
+            return f"preparation not finished in {seconds:g} s"
+        raise
     rows = summarise(data)
     least = min(min(row["ess_bulk"], row["ess_tail"]) for row in rows.values())
     found = concerns(data, rows)

@@ -47,7 +47,7 @@ AHEAD = (
     ("samplers.proposals.log_sums.choose", "21"),
     ("samplers.proposals.log_sums.log_sums", "2"),
     ("samplers.proposals.mixture._log_parts", "21231"),
-    ("samplers.proposals.mixture._sums", "2121221"),
+    ("samplers.proposals.mixture._round", "211231"),
     ("samplers.collapsed.batches._chosen", "3J2"),
     ("samplers.collapsed.batches._metropolis", "23J2"),
     ("samplers.collapsed.batches._stood", "JB"),

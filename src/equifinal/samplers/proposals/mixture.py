@@ -32,6 +32,7 @@ Array = NDArray[np.float64]
 ROUNDS = 60
 LEAST_SHARE = 0.02  # of a component
 DF = 12.0  # degrees of freedom of components that are fitted
+LEAST_DENSITY = 1e-250  # beside the highest, that is not lost in rounding
 NOTHING = 1e-8  # of a draw: a share of it that a component need not look at
 GAIN = 1e-5  # of the mean log density: less is not worth another round
 
@@ -118,9 +119,8 @@ def fit(
     x, weights = np.ascontiguousarray(x), weights / weights.sum()
     mixture, before = start, -math.inf
     for _ in range(ROUNDS):
-        log_parts, squares = mixture._log_parts(x)
-        total = log_sums(log_parts)
-        size, centre, scatter = _sums(x, weights, log_parts, total, squares, mixture.centre, mixture.df)
+        inverse = np.linalg.inv(mixture.factor)
+        size, centre, scatter, now = _round(x, weights, mixture.share, mixture.centre, inverse, mixture.df)
         keep = size > least
         if not keep.all():
             kept = Mixture(*(part[keep] for part in mixture))
@@ -131,7 +131,6 @@ def fit(
             told, scatter = size + belief[0], scatter + belief[0] * belief[1]
         factor = np.linalg.cholesky(scatter / told[:, None, None] + floor)
         mixture = Mixture(size / size.sum(), centre, factor, mixture.df)
-        now = float(np.sum(weights * total))  # a product of vectors would wake a matrix library's threads
         if now - before < gain:
             break
         before = now
@@ -142,13 +141,8 @@ def fit(
 def _log_parts(x, share, centre, inverse, df):
     n, q = x.shape
     found, squares = np.empty((n, share.shape[0])), np.empty((n, share.shape[0]))
-    apart = np.empty(q)
+    apart, constants = np.empty(q), _log_constants(share, inverse, df)
     for k in range(share.shape[0]):
-        nu = df[k]
-        constant = math.lgamma(0.5 * (nu + q)) - math.lgamma(0.5 * nu) - 0.5 * q * math.log(nu * math.pi)
-        constant += math.log(share[k])
-        for j in range(q):
-            constant += math.log(inverse[k, j, j])
         for i in range(n):
             square = 0.0
             for j in range(q):
@@ -158,41 +152,94 @@ def _log_parts(x, share, centre, inverse, df):
                     z += inverse[k, j, m] * apart[m]
                 square += z * z
             squares[i, k] = square
-            found[i, k] = constant - 0.5 * (nu + q) * math.log1p(square / nu)
+            found[i, k] = constants[k] - 0.5 * (df[k] + q) * math.log1p(square / df[k])
     return found, squares
 
 
 @compiled
-def _sums(x, weights, log_parts, total, squares, centre, df):
-    """Weight (k,), new centre (k, q), and scatter around it (k, q, q) of each component.
+def _log_constants(share, inverse, df):
+    """log of each component's part in the density at its centre."""
+    found, q = np.log(share), inverse.shape[1]
+    for k in range(share.shape[0]):
+        nu = df[k]
+        found[k] += math.lgamma(0.5 * (nu + q)) - math.lgamma(0.5 * nu) - 0.5 * q * math.log(nu * math.pi)
+        for j in range(q):
+            found[k] += math.log(inverse[k, j, j])
+    return found
 
-    In plain loops: there are many small rounds, which threads of a matrix library slow down on a busy machine.
+
+@compiled
+def _power(base, halves):
+    """base to the power of so many halves: faster than by logarithms."""
+    found = math.sqrt(base) if halves % 2 else 1.0
+    rest = halves // 2
+    while rest:
+        if rest % 2:
+            found *= base
+        base *= base
+        rest //= 2
+    return found
+
+
+@compiled
+def _round(x, weights, share, centre, inverse, df):
+    """Weight (k,), new centre (k, q), and scatter around it (k, q, q) of each component, and the mean log density.
+
+    In plain loops: there are many small rounds, which threads of a matrix library slow down on a busy machine. And
+    without logarithms where degrees of freedom are whole numbers: they would take most of the time.
     """
     n, q = x.shape
     parts = centre.shape[0]
-    size, mean, scatter = np.zeros(parts), np.zeros((parts, q)), np.zeros((parts, q, q))
-    apart = np.empty(q)
-    for k in range(parts):
-        pulled = 0.0
-        for i in range(n):
-            own = weights[i] * math.exp(log_parts[i, k] - total[i])
-            pull = own * (df[k] + q) / (df[k] + squares[i, k])
-            size[k] += own
-            pulled += pull
-            if own < NOTHING * weights[i]:
+    size, pulled, mean, scatter = np.zeros(parts), np.zeros(parts), np.zeros((parts, q)), np.zeros((parts, q, q))
+    constants = _log_constants(share, inverse, df)
+    highest = constants.max()
+    tops = np.exp(constants - highest)
+    apart, own, squares = np.empty((parts, q)), np.empty(parts), np.empty(parts)
+    mean_log = 0.0
+    for i in range(n):
+        total = 0.0
+        for k in range(parts):
+            square = 0.0
+            for j in range(q):
+                apart[k, j] = x[i, j] - centre[k, j]
+                z = 0.0
+                for m in range(j + 1):
+                    z += inverse[k, j, m] * apart[k, m]
+                square += z * z
+            squares[k] = square
+            base, halves = 1.0 / (1.0 + square / df[k]), int(df[k]) + q
+            own[k] = tops[k] * (_power(base, halves) if df[k] + q == halves else base ** (0.5 * (df[k] + q)))
+            total += own[k]
+        level = highest
+        if not total > LEAST_DENSITY:  # too far from all of them for anything but logarithms
+            for k in range(parts):
+                own[k] = constants[k] - 0.5 * (df[k] + q) * math.log1p(squares[k] / df[k])
+            level = own.max()
+            total = 0.0
+            for k in range(parts):
+                own[k] = math.exp(own[k] - level)
+                total += own[k]
+        mean_log += weights[i] * (level + math.log(total))
+        for k in range(parts):
+            responsible = own[k] / total
+            mine = weights[i] * responsible
+            pull = mine * (df[k] + q) / (df[k] + squares[k])
+            size[k] += mine
+            pulled[k] += pull
+            if responsible < NOTHING:
                 continue
             for j in range(q):
-                apart[j] = x[i, j] - centre[k, j]
-                mean[k, j] += pull * apart[j]
+                mean[k, j] += pull * apart[k, j]
                 for m in range(j + 1):
-                    scatter[k, j, m] += pull * apart[j] * apart[m]
+                    scatter[k, j, m] += pull * apart[k, j] * apart[k, m]
+    for k in range(parts):
         for j in range(q):
             for m in range(j + 1):
-                scatter[k, j, m] -= mean[k, j] * mean[k, m] / pulled
+                scatter[k, j, m] -= mean[k, j] * mean[k, m] / pulled[k]
                 scatter[k, m, j] = scatter[k, j, m]
         for j in range(q):
-            mean[k, j] = centre[k, j] + mean[k, j] / pulled
-    return size, mean, scatter
+            mean[k, j] = centre[k, j] + mean[k, j] / pulled[k]
+    return size, mean, scatter, mean_log
 
 
 @compiled
