@@ -1,15 +1,15 @@
 """A proposal that fits the posterior of the combinations, from prior draws alone; and how to move with it.
 
 Modes first, then rounds of importance sampling around them. A proposal that fits the draws it was fitted to may still
-miss a tail, which its weights show only where there are many of them: so thousands of draws more judge it. Where
-climbers disagree, or where a proposal does not pass, two tempered populations tell the shape of the posterior. A
-mixture fitted to them is the proposal then; and if fresh draws of it are still refused too often, many lanes move with
+miss a tail, which its weights show only where there are many of them: so thousands of draws more judge it, and others
+of the prior, which do not come from it. Where climbers disagree, or where a proposal does not pass, two tempered
+populations tell the shape of the posterior. A mixture fitted to them is the proposal then, together with one of where
+that is too low; and if fresh draws of it are still refused too often, many lanes move with
 it by steps of several lengths as well (`moves`).
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Annotated, NamedTuple
 
@@ -31,20 +31,21 @@ from equifinal.samplers.proposals.log_sums import beside_largest
 from equifinal.samplers.proposals.mixture import DF, Mixture
 from equifinal.samplers.proposals.moves import FRESH_ONLY, LENGTHS, UNKNOWN
 from equifinal.samplers.proposals.quality import NONE, Quality, defended, flattened_around, judged, refusal
+from equifinal.samplers.protocol import Partly
 from equifinal.samplers.searching.importance import Importance, laplace, prior_law
 from equifinal.samplers.searching.modes import Modes, find_modes, unfolded
-from equifinal.samplers.searching.populations import FAR_TOO_LOW, MISSED_MASS, Populations, prior_draws
+from equifinal.samplers.searching.populations import Populations
+from equifinal.samplers.searching.prior_draws import CHECKED, see_more
 
 Array = NDArray[np.float64]
 
 TOO_NOISY = 2.0  # variance of log hat p_C that is not usable
 DRAWN = 64  # trajectories at which the integrals over noise parameters are tried
-CHECKED = 4000  # draws of the prior that may know better than importance sampling
 JUDGED = 7000  # draws: a tail of a hundredth of the posterior that a proposal misses shows in their weights
 FITTED = 5000  # draws of a population to which the last mixture is fitted
 LAST = 2  # of the times at which it was looked at give draws to start from
 KNOWN_SHARE, WIDE_SHARE = 0.05, 0.2  # in it, of modes that climbers found, and of the wide part;
-MISSED_ROUNDS, MISSED_SHARE = 2, 0.1  # of describing where all else is too low
+MISSED_SHARE, MISSED_ROUNDS = 0.1, 2  # of what describes where the rest is too low; at most twice
 LANES = (61, 59)  # primes, so that draws that are thinned come from all of them: the first that does not divide thin
 LEAST_ACCEPTANCE = 0.001  # of fresh draws
 
@@ -193,9 +194,11 @@ class _Search:
 
     def _prior_sees_more(self, mixture: Mixture, level: float) -> bool:
         """Whether draws that do not come from a proposal tell of a part of the posterior that it misses."""
-        x, log_prior, log_likelihood = prior_draws(self.counted, CHECKED)
-        too_low = log_prior + log_likelihood - self.counted.log_density(mixture, x) - level > math.log(FAR_TOO_LOW)
-        return float(np.exp(log_likelihood[too_low] - level).sum()) > MISSED_MASS * CHECKED
+
+        def told(made: int) -> None:
+            self.report(Partly("draws of the prior check it", made / CHECKED))
+
+        return see_more(self.counted, mixture, level, told)
 
     def by_populations(self) -> Proposal:
         """The proposal that tempered populations tell of; one around the modes, refused, if they do not arrive."""
@@ -209,7 +212,7 @@ class _Search:
         mixture = self._described(draws, settled.wide, prior)
         found, missed = self._judged(mixture), []
         for _ in range(MISSED_ROUNDS):
-            part = populations.missed_by(mixture, found.level, self.report)
+            part = populations.missed_by(mixture, found.level, self.report) if found != NONE else None
             if part is None:
                 break
             missed.append(part)

@@ -104,6 +104,14 @@ class CountedTarget:
     def log_target(self, x: Array) -> Array:
         return np.concatenate([made.log_target for made in self.in_pieces(x)])
 
+    def log_prior_and_likelihood(self, x: Array) -> tuple[Array, Array]:
+        """log p(x) and log l(x), minus infinity where there is none."""
+        made = [(part.log_target, part.integrated.log_mean) for part in self.in_pieces(x)]
+        log_target, log_likelihood = (np.concatenate(parts) for parts in zip(*made, strict=True))
+        there = np.isfinite(log_target)
+        with np.errstate(invalid="ignore"):
+            return np.where(there, log_target - log_likelihood, -np.inf), np.where(there, log_likelihood, -np.inf)
+
     def in_pieces(self, x: Array) -> Iterator[Estimates]:
         """Estimate the target at points, however many."""
         together = max(1, PIECE // self.target.tool.number)

@@ -22,6 +22,8 @@ K_LIMIT, ACCEPTANCE_LIMIT = 0.5, 0.65
 HIGH_ACCEPTANCE, LOOSE_K_LIMIT = 0.7, 0.7
 SETTLED_ACCEPTANCE_LIMIT = 0.5  # where populations have been all around
 
+FAR_TOO_LOW, MISSED_MASS = 30.0, 5e-4  # a proposal may be so many times too low for so much of the posterior
+
 # Weights beside their mean that are too high. Runs that happen to see a tail are begun again, and those that happen not
 # to are kept, so that these are too low there by about 0.06/sqrt(n): half an error of a tail of 1%, or less
 HIGH, HIGH_GROWS = 12.0, 0.06

@@ -2,13 +2,13 @@ r"""Two tempered populations: from prior draws to the posterior of the combinati
 
 Each population follows the laws
 
-    pi_b(x) ~ l(x)^b p(x),   0 = b_0 < b_1 < ... < 1
+    pi_b(x) ~ l(x)^b p(x),   0 < b_1 < b_2 < ... < 1
 
 (Del Moral, Doucet and Jasra 2006, Journal of the Royal Statistical Society B 68), x being coordinates of the
-combinations, without noise parameters that are integrated out. They are chosen from very many draws of the prior, at
-the first power at which these are worth as many particles: sweeps, in which every particle moves, would cost far more
-there, and find less. The next power is the one at which weights l^(b' - b) halve the effective size of a population;
-systematic resampling follows, and sweeps.
+combinations, without noise parameters that are integrated out. Particles are chosen from very many draws of the prior,
+at the first power at which the draws are worth that many particles: sweeps, in which every particle moves, would cost
+far more there, and find less. The next power is the one at which weights l^(b' - b) halve the effective size of a
+population; systematic resampling follows, and sweeps.
 
 A mixture moves one population that was fitted to the other (`moves`): one that is fitted to the particles it moves
 becomes narrower than these from sweep to sweep, and loses the tails. A share of the moves is by differences of the
@@ -27,7 +27,7 @@ The populations know nothing of each other's weights, so that what they agree on
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -39,15 +39,13 @@ from equifinal.samplers.marginal.target import CountedTarget
 from equifinal.samplers.proposals.describing import described, whitener
 from equifinal.samplers.proposals.mixture import Mixture
 from equifinal.samplers.proposals.moves import EVERY_LENGTH, LENGTHS, lengths, proposed, shares_by_gain
-from equifinal.samplers.proposals.quality import FLATTENED
+from equifinal.samplers.proposals.quality import FAR_TOO_LOW, FLATTENED, MISSED_MASS
 from equifinal.samplers.protocol import Partly
+from equifinal.samplers.searching.prior_draws import LEAST, Draws, effective, for_populations
 
 Array = NDArray[np.float64]
 
 LEAST_NUMBER, NUMBER_EACH = 500, 35  # particles of a population: at least, and for each dimension
-PRIOR_DRAWS, PRIOR_PIECE = 30_000, 10_000  # that particles are chosen from, made in pieces,
-PRIOR_SHARE = 0.1  # of the time of all that populations do;
-MOST_PRIOR_DRAWS, PRIOR_WORTH, ALONE = 400_000, 4000, 0.002  # more, until worth so much, if each is worth so much
 LEAST_SWEEPS, MOST_SWEEPS = 3, 60  # at each power
 REFIT_EVERY = 10  # sweeps
 FORGOTTEN = 0.3  # correlation with where particles were
@@ -55,9 +53,9 @@ MOST = 1_500_000  # solves for each experiment
 LEAST_ROUNDS, REST_ROUNDS = 3, 6  # at power one,
 REST_SWEEPS, LOOK_EVERY = 20, 10  # of so many sweeps, and every how many of these particles are draws
 MOST_ONWARD = 200  # sweeps with a frozen mixture
-POWERS_SHARE = 0.6  # until power one
-FAR_TOO_LOW, MISSED_MASS = 30.0, 5e-4  # of the posterior, for which a mixture may be so many times too low;
-MOST_MISSED = 1000.0  # times that count, where it is
+PRIOR_SHARE, POWERS_SHARE = 0.1, 0.6  # of the time of all that populations do: draws of the prior; until power one
+MOST_MISSED = 1000.0  # ratios pi / q above this count as this, where a mixture misses something
+DUST = 1e-4  # draws of the prior with less than so much of the mean likelihood are not looked at there
 DIFFERENCES = 0.2  # share of such moves;
 SHORTEST, WHOLE = 0.1, 0.1  # the shortest beside the longest, and the share that goes from one particle to another
 FARTHEST = 4.0  # mean square, in standard deviations, that a single move counts for
@@ -71,12 +69,11 @@ class Missing(NamedTuple):
 
 
 class Particles(NamedTuple):
-    """Points x of two populations (2, n, q), log p and log l (2, n), and weights (2, n)."""
+    """Points x of a population (n, q), with log p and log l."""
 
     x: Array
     log_prior: Array
     log_likelihood: Array
-    weights: Array
 
 
 class Settled(NamedTuple):
@@ -95,24 +92,25 @@ class Populations:
 
     Attributes
     ----------
-    seen
-        What was learned of the posterior: draws of the prior, weighted, and then particles at rest.
+    pool
+        Draws of the prior, some for each population.
+    at_rest
+        Where each population was when its particles were draws of the posterior.
     """
 
-    def __init__(self, counted: CountedTarget, pool: Particles, number: int):
+    def __init__(self, counted: CountedTarget, pool: Sequence[Draws], number: int):
         self.counted, self.rng, self.number = counted, counted.rng, number
+        self.pool = pool
+        self.at_rest: list[list[Particles]] = [[] for _ in pool]
         self.flattened, self.shares = 1.0, EVERY_LENGTH
-        self.seen = [pool]
         self._missing: Missing | None = None
         self._mixtures: list[Mixture] = []
         self._made, self._gained = np.zeros((2, len(LENGTHS)))
-        wanted = min(number, pool.x.shape[1] / 2)
-        self.power = min(next_power(own, 0.0, wanted) for own in pool.log_likelihood)
-        self._choose(pool, self.power * pool.log_likelihood)
+        self.power = min(next_power(own.log_likelihood, 0.0, min(number, len(own.x) / 2)) for own in pool)
+        self._choose([Particles(*own[:3]) for own in pool], [self.power * own.log_likelihood for own in pool])
 
     def settle(self, report: Callable[[str], None]) -> Settled | None:
         """Go to power one and stay there for a while; nothing if that takes too many solves."""
-        report(f"two populations of {self.number} tempered particles")
         most = self.counted.solves + MOST * len(self.counted.target.posterior.likelihoods)
         first = self.power
         while True:
@@ -133,14 +131,15 @@ class Populations:
             before = self._features()
             for _ in range(REST_SWEEPS // LOOK_EVERY):
                 self._sweeps(LOOK_EVERY)
-                draws.append(self._particles())
+                draws.append(self.x.copy())
+                for own, now in zip(self.at_rest, self._particles(), strict=True):
+                    own.append(now)
             if number + 1 >= LEAST_ROUNDS and _correlation(before, self._features()) < FORGOTTEN:
                 break
-        self.seen += draws
         shares = self.shares
         with self._away():
             wide = self._flattened()
-        return Settled(np.concatenate([part.x for part in draws], axis=1), shares, wide)
+        return Settled(np.concatenate(draws, axis=1), shares, wide)
 
     def go_on(self, mixture: Mixture, report: Callable[[str], None]) -> Array:
         """Draws (2, n, q), last ones last, of going on with a frozen mixture until particles forget where they were.
@@ -164,20 +163,32 @@ class Populations:
         """
         with self._away():
             self._missing = Missing(mixture, level)
-            whole, log_missed = self._beside_missing()
-            too_low = whole.weights[log_missed > math.log(FAR_TOO_LOW)].sum() / whole.weights.sum()
+            seen = [self._seen(j, level) for j in range(2)]
+            log_missed = [self._log_missed(own.x, own.log_prior + own.log_likelihood) for own, _ in seen]
+            weights = np.concatenate([own for _, own in seen])
+            too_low = weights[np.concatenate(log_missed) > math.log(FAR_TOO_LOW)].sum() / weights.sum()
             if too_low < MISSED_MASS:
                 return None
-            report(f"a proposal that is far too low for {too_low:.2%} of the posterior")
+            report(f"this is far too low for {too_low:.2%} of the posterior: populations explore where")
             with np.errstate(divide="ignore"):
-                self._choose(whole, np.log(whole.weights) + log_missed)
+                log_weights = [np.log(own) + missed for (_, own), missed in zip(seen, log_missed, strict=True)]
+            self._choose([own for own, _ in seen], log_weights)
             return self._described_here()
 
-    def _beside_missing(self) -> tuple[Particles, Array]:
-        """All that was seen of the posterior, and how much too low there is what misses something."""
-        whole = Particles(*(np.concatenate(parts, axis=1) for parts in zip(*self.seen, strict=True)))
-        both = zip(whole.x, whole.log_prior + whole.log_likelihood, strict=True)
-        return whole, np.stack([self._log_missed(*one) for one in both])
+    def _seen(self, j: int, level: float) -> tuple[Particles, Array]:
+        """All that population j has seen of the posterior, and weights.
+
+        Draws of the prior, N of them, and particles at rest, M of them, are draws of a mixture of prior and posterior,
+        in which l / Z / (N + M l / Z) is the weight for the posterior (Veach and Guibas 1995, the balance heuristic).
+        """
+        pool, rest, looks = self.pool[j], self.at_rest[j], len(self.at_rest[j])
+        some = pool.log_likelihood > level + math.log(DUST)
+        both = [Particles(*(part[some] for part in pool[:3])), *rest]
+        whole = Particles(*(np.concatenate(parts) for parts in zip(*both, strict=True)))
+        with np.errstate(over="ignore"):
+            weights = 1 / (pool.made * np.exp(level - whole.log_likelihood) + self.number)
+        weights[int(some.sum()) :] /= looks  # each particle is there so many times
+        return whole, weights
 
     @contextmanager
     def _away(self) -> Iterator[None]:
@@ -193,10 +204,12 @@ class Populations:
     def _flattened(self) -> Mixture:
         """Go on from the posterior to a power of it, and describe that: its tails are longer, and as curved."""
         for power in (math.sqrt(FLATTENED), FLATTENED):
-            self._resample((power - self.flattened) * (self.log_prior + self.log_likelihood))
+            self._choose(self._particles(), (power - self.flattened) * (self.log_prior + self.log_likelihood))
             self.flattened = power
-            made = self._described_here()
-        return made
+            if power > FLATTENED:
+                for _ in range(REST_SWEEPS // LOOK_EVERY):
+                    self._sweeps(LOOK_EVERY)
+        return self._described_here()
 
     def _described_here(self) -> Mixture:
         """A mixture of where particles are in some sweeps to come."""
@@ -211,39 +224,32 @@ class Populations:
     def from_prior(cls, counted: CountedTarget, report: Callable[[str], None] = lambda text: None) -> Populations:
         """Choose particles from many draws of the prior, none of them for both populations."""
         number = max(LEAST_NUMBER, NUMBER_EACH * len(counted.coordinates.moved))
-        parts: list[tuple[Array, Array, Array]] = []
-        while not _enough(parts):
-            made = len(parts) * PRIOR_PIECE
-            report(Partly(f"{made} prior draws", PRIOR_SHARE * min(1.0, made / PRIOR_DRAWS)))
-            parts.append(prior_draws(counted, PRIOR_PIECE))
-        x, log_prior, log_likelihood = (np.concatenate(part) for part in zip(*parts, strict=True))
-        if len(x) < 2:
-            raise SamplingError(f"no particles: none of {PRIOR_DRAWS} prior draws has a finite posterior density")
-        rows = np.arange(len(x) // 2 * 2).reshape(-1, 2).T
-        weights = np.stack([posterior_weights(log_likelihood[half]) for half in rows])
-        return cls(counted, Particles(x[rows], log_prior[rows], log_likelihood[rows], weights), number)
+        report(f"two populations of {number} tempered particles")
 
-    def _particles(self) -> Particles:
-        """Where particles are; all of them at all looks are worth one independent draw each, or a little more."""
-        weights = np.full((2, self.number), 1 / LEAST_ROUNDS)
-        return Particles(self.x.copy(), self.log_prior.copy(), self.log_likelihood.copy(), weights)
+        def told(made: int) -> None:
+            report(Partly(f"chosen from prior draws, {made} so far", PRIOR_SHARE * made / (made + LEAST)))
 
-    def _choose(self, particles: Particles, log_weight: Array) -> None:
-        """Take particles by log weights (2, n)."""
-        rows = []
-        for own in log_weight:
-            rows.append(systematic(np.exp(own - own.max()), self.number, self.rng.random()))
-        both = np.arange(2)[:, None], np.stack(rows)
-        self.x, self.log_prior, self.log_likelihood = (part[both] for part in particles[:3])
+        pool = for_populations(counted, told, number // 2)
+        if len(pool.x) < 2:
+            raise SamplingError(f"no particles: of {pool.made} prior draws, hardly any has a finite posterior density")
+        return cls(counted, pool.halves(), number)
+
+    def _particles(self) -> list[Particles]:
+        return [Particles(*(part[j].copy() for part in (self.x, self.log_prior, self.log_likelihood))) for j in (0, 1)]
+
+    def _choose(self, particles: Sequence[Particles], log_weights: Sequence[Array] | Array) -> None:
+        """Take particles of each population by log weights."""
+        taken = []
+        for own, log_weight in zip(particles, log_weights, strict=True):
+            rows = systematic(np.exp(log_weight - log_weight.max()), self.number, self.rng.random())
+            taken.append([part[rows] for part in own])
+        self.x, self.log_prior, self.log_likelihood = (np.stack(both) for both in zip(*taken, strict=True))
 
     def _advance(self) -> None:
         """Go to the next power of the likelihood, the same for both."""
         later = min(next_power(own, self.power) for own in self.log_likelihood)
-        self._resample((later - self.power) * self.log_likelihood)
+        self._choose(self._particles(), (later - self.power) * self.log_likelihood)
         self.power = later
-
-    def _resample(self, log_weight: Array) -> None:
-        self._choose(self._particles(), log_weight)
 
     def _sweep_until_forgotten(self, most: int) -> str:
         before, sweeps, correlation = self._features(), 0, 1.0
@@ -301,7 +307,7 @@ class Populations:
         step[rng.random(n) < WHOLE] = 1.0
         pairs = other[rng.integers(len(other), size=(2, n))]
         there = np.where(by_difference[:, None], x + step[:, None] * (pairs[0] - pairs[1]), there)
-        log_prior, log_likelihood = _estimates(self.counted, there)
+        log_prior, log_likelihood = self.counted.log_prior_and_likelihood(there)
         with np.errstate(invalid="ignore"):
             change = self._log_goal(there, log_prior, log_likelihood)
             change -= self._log_goal(x, self.log_prior[j], self.log_likelihood[j])
@@ -331,55 +337,16 @@ class Populations:
             return np.where(by_difference, whole - mixture.log_density(x), whole)
 
 
-def prior_draws(counted: CountedTarget, number: int) -> tuple[Array, Array, Array]:
-    """x of those of so many draws of the prior that have a finite density, with log p(x) and log l(x)."""
-    posterior = counted.target.posterior
-    x = counted.coordinates.at(posterior.to_coordinates(posterior.sample_prior(counted.rng, number)))
-    x = x[np.isfinite(x).all(axis=1)]
-    log_prior, log_likelihood = _estimates(counted, x)
-    fine = np.isfinite(log_prior) & np.isfinite(log_likelihood)
-    return x[fine], log_prior[fine], log_likelihood[fine]
-
-
-def _estimates(counted: CountedTarget, x: Array) -> tuple[Array, Array]:
-    """log p(x) and log l(x), minus infinity where there is none."""
-    made = [(part.log_target, part.integrated.log_mean) for part in counted.in_pieces(x)]
-    log_target, log_likelihood = (np.concatenate(parts) for parts in zip(*made, strict=True))
-    there = np.isfinite(log_target)
-    with np.errstate(invalid="ignore"):
-        return np.where(there, log_target - log_likelihood, -np.inf), np.where(there, log_likelihood, -np.inf)
-
-
-def _enough(parts: list[tuple[Array, Array, Array]]) -> bool:
-    """Whether there are enough draws of the prior: more are worth while where it is not far from the posterior."""
-    made = len(parts) * PRIOR_PIECE
-    if made < PRIOR_DRAWS:
-        return False
-    worth = float(posterior_weights(np.concatenate([part[2] for part in parts])).sum())
-    return made >= MOST_PRIOR_DRAWS or not ALONE * made < worth < PRIOR_WORTH
-
-
-def posterior_weights(log_likelihood: Array) -> Array:
-    """Weights of draws of the prior, of which all together are as many independent draws as they are worth."""
-    weights = np.exp(log_likelihood - log_likelihood.max(initial=-np.inf))
-    return np.asarray(weights * weights.sum() / (weights @ weights)) if len(weights) else weights
-
-
 def next_power(log_likelihood: Array, power: float, wanted: float | None = None) -> float:
     """The power at which the effective sample size is as wanted, or half the number, or 1."""
 
-    def effective(later: float) -> float:
-        log_weight = (later - power) * log_likelihood
-        weights = np.exp(log_weight - log_weight.max())
-        return float(weights.sum() ** 2 / (weights @ weights))
-
     wanted = len(log_likelihood) / 2 if wanted is None else wanted
-    if effective(1.0) >= wanted:
+    if effective((1.0 - power) * log_likelihood) >= wanted:
         return 1.0
     low, high = power, 1.0
     for _ in range(100):
         middle = (low + high) / 2
-        low, high = (middle, high) if effective(middle) >= wanted else (low, middle)
+        low, high = (middle, high) if effective((middle - power) * log_likelihood) >= wanted else (low, middle)
     return high
 
 
