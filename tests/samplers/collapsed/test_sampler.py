@@ -31,7 +31,7 @@ from equifinal.samplers.running import run as running
 from equifinal.samplers.running import under_way
 from equifinal.samplers.running.beginning import spawn_generators
 from equifinal.samplers.running.run import RunSettings, run
-from equifinal.samplers.searching import importance, populations
+from equifinal.samplers.searching import importance, populations, prior_draws
 from equifinal.samplers.searching.modes import find_modes
 from equifinal.samplers.settings import run_settings
 from equifinal.studies.sample import sample
@@ -192,7 +192,7 @@ def test_populations_see_what_climbers_did_not(monkeypatch: pytest.MonkeyPatch) 
     assert "two populations of 200 tempered particles" in said
     assert 0.2 < (plan.start < 0).mean() < 0.8
     assert plan.lanes == proposal.LANES[0]
-    assert plan.solves > sum(importance.ROUNDS) + 5000
+    assert plan.solves > sum(importance.ROUNDS) + 4000 + 5000
 
 
 def test_data_that_inform_nothing() -> None:
@@ -243,6 +243,8 @@ def close_the_gate(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importance, "MORE_ROUNDS", ())
     monkeypatch.setattr(populations, "LEAST_NUMBER", 200)
     monkeypatch.setattr(populations, "LEAST_ROUNDS", 1)
+    monkeypatch.setattr(prior_draws, "LEAST", 4000)
+    monkeypatch.setattr(prior_draws, "MOST", 4000)
 
 
 def test_the_gate() -> None:

@@ -21,7 +21,7 @@ from equifinal.samplers.points.law import Moments
 from equifinal.samplers.proposals import mixture as mixtures
 from equifinal.samplers.proposals.describing import described
 from equifinal.samplers.searching import modes as searching
-from equifinal.samplers.searching import populations
+from equifinal.samplers.searching import populations, prior_draws
 from equifinal.samplers.searching.modes import find_modes
 from equifinal.samplers.searching.populations import Populations, Settled, next_power, systematic
 from tests.support.problems import DECAY, decay, decay_log_likelihood, hidden
@@ -63,9 +63,8 @@ x = [0.5, 0.67, 1]
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(populations, "LEAST_NUMBER", 200)
     monkeypatch.setattr(populations, "LEAST_ROUNDS", 1)
-    monkeypatch.setattr(populations, "PRIOR_DRAWS", 4000)
-    monkeypatch.setattr(populations, "PRIOR_PIECE", 2000)
-    monkeypatch.setattr(populations, "MOST_PRIOR_DRAWS", 4000)
+    monkeypatch.setattr(prior_draws, "LEAST", 4000)
+    monkeypatch.setattr(prior_draws, "MOST", 4000)
 
 
 def populations_of(posterior: Posterior, seed: int) -> tuple[Populations, CountedTarget]:
@@ -143,50 +142,95 @@ def test_the_wide_part_describes_the_square_root_of_the_posterior() -> None:
 def test_particles_are_chosen_from_draws_of_the_prior() -> None:
     """At the first power at which these are worth as many; none of them is in both populations."""
     made, _ = populations_of(decay(), 2)
-    (pool,) = made.seen
-    assert pool.x.shape == (2, 2000, 2)
+    assert [(pool.x.shape, pool.made) for pool in made.pool] == [((2000, 2), 2000)] * 2
     assert 0 < made.power < 1
-    weights = np.exp(made.power * (pool.log_likelihood - pool.log_likelihood.max()))
-    worth = weights.sum(axis=1) ** 2 / (weights**2).sum(axis=1)
+    worth = [prior_draws.effective(made.power * pool.log_likelihood) for pool in made.pool]
     assert min(worth) == pytest.approx(made.number, rel=1e-6)
     one, other = ({tuple(row) for row in x} for x in made.x)
-    assert one <= {tuple(row) for row in pool.x[0]}
-    assert other <= {tuple(row) for row in pool.x[1]}
+    assert one <= {tuple(row) for row in made.pool[0].x}
+    assert other <= {tuple(row) for row in made.pool[1].x}
     assert not one & other
 
 
 def test_more_draws_of_the_prior_where_each_is_worth_something(monkeypatch: pytest.MonkeyPatch) -> None:
     """Some hundredths of a draw of the posterior; with a tenth of the noise a few ten thousandths."""
-    monkeypatch.setattr(populations, "MOST_PRIOR_DRAWS", 40_000)
-    monkeypatch.setattr(populations, "PRIOR_WORTH", 300)
+    monkeypatch.setattr(prior_draws, "MOST", 40_000)
+    monkeypatch.setattr(prior_draws, "WORTH", 300)
     made, _ = populations_of(decay(), 2)
-    (pool,) = made.seen
-    assert 4000 < pool.x.shape[1] * 2 < 40_000
-    assert pool.weights.sum() == pytest.approx(300, rel=0.3)
+    assert 4000 < sum(pool.made for pool in made.pool) < 40_000
+    assert sum(pool.worth for pool in made.pool) == pytest.approx(300, rel=0.3)
     made, _ = populations_of(Posterior(loads(DECAY.replace("sd = 0.2", "sd = 0.02"))), 2)
-    assert made.seen[0].x.shape[1] * 2 == 4000
+    assert sum(pool.made for pool in made.pool) == 4000
 
 
-def test_populations_explore_what_a_mixture_misses() -> None:
-    """A mixture of one mode: nearly all of the law pi min(pi/q, c) is at the other, with a tenth of the posterior."""
+def test_prior_draws_that_fail_end_it_early_and_are_not_booked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two thirds of them fail: enough for particles are there long before the least number."""
+    monkeypatch.setattr(prior_draws, "LEAST", 40_000)
+    monkeypatch.setattr(prior_draws, "MOST", 40_000)
+    made, counted = populations_of(Posterior(loads(BLOW_UP, name="explosion")), 0)
+    assert sum(pool.made for pool in made.pool) == prior_draws.PIECE
+    assert counted.failures == 0
+    assert counted.solves == prior_draws.PIECE
+
+
+LOG_Z = -1.23  # of UNEQUAL
+
+
+def one_mode_and_the_other(known: Posterior, draws: np.ndarray) -> tuple[mixtures.Mixture, np.ndarray]:
+    """A t law at the mode of a > 0, and draws at the other."""
+    lower = theta_of(known, draws)[:, 0] < 0
+    upper = draws[~lower]
+    return mixtures.single(upper.mean(axis=0), np.cov(upper.T).reshape(1, 1), 12.0), draws[lower]
+
+
+@pytest.mark.parametrize("alone", [False, True])
+def test_populations_explore_what_a_mixture_misses(alone: bool) -> None:
+    """A mixture of one mode: most of the law pi min(pi/q, c) is at the other, with 2.3% of the posterior.
+
+    So it is if draws of the prior alone have seen that.
+    """
     known = Posterior(loads(UNEQUAL, name="unequal"))
     made, _ = populations_of(known, 1)
     found = made.settle(lambda text: None)
     assert found is not None
-    before = [part.copy() for part in (made.x, made.log_prior, made.log_likelihood, made.shares)]
-    draws = found.draws.reshape(-1, 1)
-    lower = theta_of(known, draws)[:, 0] < 0
-    assert 0.01 < lower.mean() < 0.2
-    one_mode = mixtures.single(draws[~lower].mean(axis=0), np.cov(draws[~lower].T).reshape(1, 1), 12.0)
-    missed = made.missed_by(one_mode, -0.5, lambda text: None)
+    one_mode, there = one_mode_and_the_other(known, found.draws.reshape(-1, 1))
+    assert 0.005 < len(there) / found.draws.size < 0.1
+    if alone:
+        for own in made.at_rest:
+            for k, part in enumerate(own):
+                upper = theta_of(known, part.x)[:, 0] > 0
+                own[k] = populations.Particles(*(values[upper] for values in part))
+    names = ("x", "log_prior", "log_likelihood", "shares", "_made", "_gained")
+    before = {name: getattr(made, name).copy() for name in names}
+    said: list[str] = []
+    missed = made.missed_by(one_mode, LOG_Z, said.append)
+    assert missed is not None
+    assert 1.0 < float(said[0].split("%")[0].split()[-1]) < 5.0
     x = missed.sample(np.random.default_rng(0), 4000)
-    there = x[theta_of(known, x)[:, 0] < 0]
-    assert len(there) > 0.8 * len(x)
-    np.testing.assert_allclose(there.mean(), draws[lower].mean(), atol=0.05)
-    np.testing.assert_allclose(there.std(), draws[lower].std(), rtol=0.4)
+    explored = x[theta_of(known, x)[:, 0] < 0]
+    assert len(explored) > 0.5 * len(x)
+    np.testing.assert_allclose(explored.mean(), there.mean(), atol=0.05)
+    np.testing.assert_allclose(explored.std(), there.std(), rtol=0.4)
     # and come back to where they were
-    for after, part in zip((made.x, made.log_prior, made.log_likelihood, made.shares), before, strict=True):
-        np.testing.assert_array_equal(after, part)
+    for name, part in before.items():
+        np.testing.assert_array_equal(getattr(made, name), part)
+    assert made.flattened == 1
+    assert made.missed_by(one_mode.joined(missed, 0.1), LOG_Z, said.append) is None
+    assert len(said) == 1
+
+
+def test_draws_of_the_prior_check_a_proposal() -> None:
+    known = Posterior(loads(UNEQUAL, name="unequal"))
+    made, counted = populations_of(known, 1)
+    found = made.settle(lambda text: None)
+    assert found is not None
+    one_mode, there = one_mode_and_the_other(known, found.draws.reshape(-1, 1))
+    both = one_mode.joined(mixtures.single(there.mean(axis=0), np.cov(there.T).reshape(1, 1), 12.0), 0.03)
+    told: list[int] = []
+    assert prior_draws.see_more(counted, one_mode, LOG_Z, told.append)
+    assert told == [0]  # no more than are needed
+    assert not prior_draws.see_more(counted, both, LOG_Z, told.append)
+    assert told[1:] == [0, 1000, 2000, 3000]
 
 
 def test_populations_go_on_at_the_posterior() -> None:
@@ -253,12 +297,11 @@ def test_the_generator_decides() -> None:
     assert (one.draws != other.draws).any()
 
 
-def test_failing_solves_are_counted_and_never_kept() -> None:
+def test_failing_solves_are_never_kept() -> None:
     known = Posterior(loads(BLOW_UP, name="explosion"))
-    made, counted = populations_of(known, 0)
+    made, _ = populations_of(known, 0)
     found = made.settle(lambda text: None)
     assert found is not None
-    assert counted.failures > 100  # two thirds of the prior draws
     assert np.isfinite(made.log_prior).all()
     there = known.evaluate(made.x.reshape(-1, 1))
     np.testing.assert_allclose(made.log_likelihood.ravel(), there.log_likelihood, rtol=1e-12)
@@ -270,7 +313,6 @@ def test_there_is_an_end_to_it(monkeypatch: pytest.MonkeyPatch) -> None:
     made, counted = populations_of(decay(), 0)
     before = counted.solves
     assert made.settle(lambda text: None) is None
-    assert 0 < made.power <= 1
     assert before + 500 < counted.solves < before + 500 + 2 * made.number * populations.MOST_SWEEPS
 
 
