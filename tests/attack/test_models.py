@@ -34,6 +34,12 @@ def test_conditions_whose_border_moves_are_refused(text: str, said: str) -> None
         Model.parse(text, ["x"], inputs=["u"] if "u" in text else [])
 
 
+@pytest.mark.parametrize("term", ["c*x/(c + c*x)", "x/c", "c/c", "(x - x)/(c*x)", "1/(c/x)"])
+def test_a_constant_that_is_zero_divides_nothing(term: str) -> None:
+    with pytest.raises(ModelError, match="divides by zero for all parameters"):
+        Model.parse(f"x' = -k*x + {term}", ["x"], constants={"c": 0})
+
+
 def test_a_quantity_with_a_condition_is_a_trajectory() -> None:
     model = Model.parse("x' = -a*x; d = (t < 1)*a", ["x"], quantities={"q": "(t < 2)*a", "r": "d"})
     assert set(model.trajectories) == {"q", "r"}
