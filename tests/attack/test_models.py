@@ -40,6 +40,20 @@ def test_a_constant_that_is_zero_divides_nothing(term: str) -> None:
         Model.parse(f"x' = -k*x + {term}", ["x"], constants={"c": 0})
 
 
+@pytest.mark.parametrize("constant", [2, -1, "0.5", 0])
+def test_pow_is_a_power(constant: int | str) -> None:
+    """Written with ``^``, it is read again as the same model; with a whole number it was another."""
+    model = Model.parse("x' = -k*pow(x, c)", ["x"], constants={"c": constant})
+    assert model == Model.parse("x' = -k*x^c", ["x"], constants={"c": constant})
+    assert Model.parse(model.to_text(), ["x"], constants=model.constants).equations == model.equations
+
+
+def test_a_power_that_is_too_large_is_refused_however_it_is_written() -> None:
+    for text in ("pow(x, c)", "x^c"):
+        with pytest.raises(ModelError, match="powers above 1000"):
+            Model.parse(f"x' = -k*{text}", ["x"], constants={"c": 1e300})
+
+
 def test_a_quantity_with_a_condition_is_a_trajectory() -> None:
     model = Model.parse("x' = -a*x; d = (t < 1)*a", ["x"], quantities={"q": "(t < 2)*a", "r": "d"})
     assert set(model.trajectories) == {"q", "r"}
