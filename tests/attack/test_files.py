@@ -57,9 +57,15 @@ def test_a_file_that_is_too_large_is_not_read(tmp_path: Path) -> None:
 def test_little_of_a_file_is_shown(tmp_path: Path) -> None:
     """An error says what is wrong, but does not print a file that was never meant to be data."""
     secret = "SECRET" + "x" * 300 + "END"
-    for text in (f"{secret},b\n1,2\n", f"time,{secret}\n1,2\n", f"time,x\n1,{secret}\n", f"time,x\n{secret},1\n"):
+    headers = (f"{secret},b\n1,2\n", f"time,{secret}\n1,2\n")
+    cells = (f"time,x\n1,{secret}\n", f"time,x\n{secret},1\n", f"time,x\n1,<{secret}\n")
+    for text in (*headers, *cells):
         (tmp_path / "data.csv").write_text(text)
         with pytest.raises(DataError) as caught:
             read_csv(tmp_path / "data.csv", {"time": "time", "x": "x"})
         assert "END" not in str(caught.value)
         assert len(str(caught.value)) < 250
+    (tmp_path / "problem.toml").write_text(PROBLEM.replace('file = "FILE"', f'time = [1]\nx = ["<{secret}"]'))
+    with pytest.raises(DataError, match="is not a limit") as caught:
+        load(tmp_path / "problem.toml")
+    assert "END" not in str(caught.value)

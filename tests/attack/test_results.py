@@ -5,12 +5,16 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import pytest
 
 from equifinal.cli import app
 from equifinal.errors import DataError, EquifinalError
+from equifinal.report.compare_page import comparison_page
 from equifinal.results.diagnostics import concerns, summarise
 from equifinal.results.store import identifiability_of, load, problem_of, save
+from equifinal.studies.comparison import Comparison
+from equifinal.studies.fit import Fit
 from equifinal.studies.sample import sample
 from equifinal.words.diagnostics import advise, sampler_notes
 from equifinal.words.next_step import next_step
@@ -71,14 +75,38 @@ def test_edited_results_are_read_or_refused(results: Path, tmp_path: Path) -> No
 def test_whatever_is_read_of_edited_results_is_shown(
     results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ) -> None:
-    """In predictions, figures and the report, through the command line: no internal error, with every edit."""
+    """In predictions, figures, the report and a comparison: no internal error, with every edit."""
+    wrong = []
     for path in _all(results, 1, tmp_path):
         for command in (["predict", str(path), "--plot", str(tmp_path / "a.png")], ["report", str(path)]):
             monkeypatch.setattr(sys, "argv", ["equifinal", *command])
             with pytest.raises(SystemExit) as caught:
                 app.main()
             told = capsys.readouterr().err
-            assert caught.value.code in (0, None, 2), (path, told)
+            if caught.value.code not in (0, None, 2):
+                wrong.append((path.stem, told))
+        try:
+            _compared(results, path)
+        except Exception as error:
+            wrong.append((path.stem, repr(error)))
+        plt.close("all")
+        path.unlink()
+    assert not wrong
+
+
+def _compared(results: Path, other: Path) -> None:
+    """Show two runs side by side, as ``compare`` does."""
+    fits = {}
+    for name, path in {"one": results, "other": other}.items():
+        data = load(path)
+        rows = summarise(data)
+        fits[name] = Fit(data, rows, concerns(data, rows), path)
+    try:
+        comparison = Comparison(problem_of(fits["one"].data), fits, {})
+        comparison.to_json()
+        comparison_page(comparison)
+    except EquifinalError as error:
+        assert len(str(error)) < 500
 
 
 def test_foreign_results_have_no_problem(results: Path, tmp_path: Path) -> None:

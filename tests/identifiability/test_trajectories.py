@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from equifinal.fibre.of_problem import fibre_of
 from equifinal.identifiability.analysis import analyse
 from equifinal.identifiability.trajectories import judge_trajectories
 from equifinal.language.model import Model
+from equifinal.prediction import dependence
 from equifinal.prediction.dependence import determined_trajectories
 from equifinal.prediction.predict import predict
 from equifinal.problem.data import Experiment
@@ -99,3 +101,30 @@ def test_predictions_have_them_and_agree_with_solving():
     assert by_analysis == by_solving
     assert by_analysis["", "incidence"] is True
     assert by_analysis["", "total"] is False
+
+
+def test_of_many_states_none_is_judged_by_algebra(monkeypatch: pytest.MonkeyPatch):
+    """Whose work grows faster than their number: for 200 of them it took longer than the fit."""
+
+    def refuse(*_):
+        raise AssertionError("too much work")
+
+    chain = [f"x{i}' = k*(x{i - 1} - x{i}); x{i}(0) = 0" for i in range(2, 61)]
+    model = Model.parse("\n".join(["x1' = -k*x1; x1(0) = D", *chain, "y = s*x60"]), ["y"])
+    priors = {name: Prior("lognormal", meanlog=0, sdlog=0.3) for name in model.parameters}
+    problem, theta = Problem((Experiment(model),), priors), np.ones((3, 3))
+    analysis = analyse(epidemic())  # of whatever: it is not asked
+    monkeypatch.setattr(dependence, "judge_trajectories", refuse)
+    found = determined_trajectories(problem, None, theta, analysis)
+    assert found["", "y"] is True
+    assert found["", "x7"] is None
+
+
+def test_what_is_not_judged_by_algebra_is_judged_by_solving(monkeypatch: pytest.MonkeyPatch):
+    priors = {name: Prior("lognormal", meanlog=0, sdlog=0.3) for name in ("beta", "gamma", "rho", "S0", "I0")}
+    problem = Problem((Experiment(epidemic()),), priors)
+    theta = np.exp(0.3 * np.random.default_rng(1).standard_normal((20, 5)))
+    analysis = analyse(problem.model)
+    by_analysis = determined_trajectories(problem, fibre_of(problem), theta, analysis)
+    monkeypatch.setattr(dependence, "MOST_STATES", 1)
+    assert determined_trajectories(problem, fibre_of(problem), theta, analysis) == by_analysis

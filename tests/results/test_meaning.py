@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from equifinal.formats.toml import loads
-from equifinal.results.meaning import COMBINATION, NOISE, interpret
+from equifinal.language.expression import Name
+from equifinal.results.meaning import COMBINATION, MOST_CROSSED, NOISE, _features, _prior_share, interpret
 from equifinal.results.store import identifiability_of, store_identifiability
 from equifinal.studies.sample import sample
 from equifinal.words.meaning import (
@@ -56,6 +58,16 @@ def test_a_parameter_that_is_tied_to_others_says_to_which() -> None:
     rho = meaning("si").named("rho")
     assert rho.shrinkage > 0.9  # narrower than its prior by far, and yet the prior's
     assert rho.prior_share > 0.9
+
+
+@pytest.mark.parametrize("number", [2, MOST_CROSSED, MOST_CROSSED + 1, 40])
+def test_any_number_of_combinations_explains_what_depends_on_them(number: int) -> None:
+    rng = np.random.default_rng(1)
+    columns = {f"c{i}": rng.normal(size=4000) for i in range(number)}
+    analysis = SimpleNamespace(complete=True, combinations=[Name(name) for name in columns])
+    features = _features(analysis, columns, None)
+    assert _prior_share(columns["c0"] + columns[f"c{number - 1}"], features) < 0.01
+    assert _prior_share(rng.normal(size=4000), features) > 0.95
 
 
 def test_combinations_carry_what_the_data_said() -> None:

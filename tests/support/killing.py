@@ -1,6 +1,6 @@
 """A fit that is killed again and again, through the command line, and must end with the draws of one that was not.
 
-    python -m tests.support.killing [--rounds N] [SAMPLER ...]
+    python -m tests.support.killing [--rounds N] [--first SEED] [--kills N] [SAMPLER ...]
 
 Every fit is a process of its own, forked before anything is compiled or solved, and killed with SIGKILL at a moment
 that is named: at a segment of the run, or at the writing of the checkpoint, the results or the report, when the new
@@ -10,6 +10,7 @@ file is torn, whole but not in its place, or just in its place. The same command
 from __future__ import annotations
 
 import argparse
+import importlib
 import os
 import random
 import signal
@@ -23,7 +24,8 @@ from typing import NamedTuple
 import numpy as np
 
 from equifinal.cli import app
-from equifinal.results.store import load  # with much that no child need import then
+from equifinal.results.arviz_lines import import_arviz
+from equifinal.results.store import load
 from equifinal.samplers.running import under_way
 from tests.support.problems import SCALED
 
@@ -31,6 +33,7 @@ SAMPLERS = ("auto", "collapsed", "pseudo-marginal", "geometric", "random-walk")
 STAGES = ("torn", "whole", "in place")
 CHECKPOINT, RESULTS, REPORT = "checkpoint.npz", "results.nc", "report.html"
 SEGMENT = "segment"
+IMPORTED = ("scipy.stats", "matplotlib.backends.backend_svg", "equifinal.report.page", "equifinal.studies.fit")
 
 
 class Moment(NamedTuple):
@@ -141,15 +144,24 @@ def killed_again_and_again(sampler: str, place: Path, seed: int, kills: int = 40
     return Round(done, missed, wrong)
 
 
+def prepare() -> None:
+    """Import what every child would have to import."""
+    import_arviz().ess(np.random.default_rng(0).normal(size=(2, 50)), method="mean")  # compiles a function
+    for name in IMPORTED:
+        importlib.import_module(name)
+
+
 def main() -> None:
+    prepare()
     parser = argparse.ArgumentParser()
     parser.add_argument("samplers", nargs="*", default=SAMPLERS)
     parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--kills", type=int, default=40)
     asked = parser.parse_args()
     total = 0
     with tempfile.TemporaryDirectory() as place:
-        for seed in range(asked.rounds):
+        for seed in range(asked.first, asked.first + asked.rounds):
             for sampler in asked.samplers:
                 found = killed_again_and_again(sampler, Path(place), seed, asked.kills)
                 total += found.kills

@@ -15,12 +15,17 @@ def random_model(seed: int) -> Model:
     """The model of a seed; about a third have the structure of models that people write."""
     rng = Random(seed)
     while True:
-        make = rng.choice([_anything, _anything, _anything, _cascade, _compartments, _equilibrium])
-        text, outputs = make(rng)
+        text, outputs = random_text(rng)
         try:
             return Model.parse(text, outputs)
         except ModelError:  # a division by zero for all parameters
             continue
+
+
+def random_text(rng: Random) -> tuple[str, list[str]]:
+    """The text of a model, and its outputs."""
+    make = rng.choice([_anything, _anything, _anything, _cascade, _compartments, _equilibrium])
+    return make(rng)
 
 
 def _term(rng: Random, states: list[str], rates: list[str]) -> str:

@@ -105,7 +105,7 @@ def read_cell(cell: str, where: str, key: str) -> float | str:
         try:
             reading(cell)
         except ValueError:
-            raise DataError(f"{where}: '{cell.strip()}' is not a limit such as <50") from None
+            raise DataError(f"{where}: {quoted(cell.strip())} is not a limit such as <50") from None
         return cell
     value = _number(cell, where)
     if key == "time" and math.isnan(value):

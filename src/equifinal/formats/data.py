@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from equifinal.errors import DataError, did_you_mean
+from equifinal.files import quoted
 from equifinal.formats.csv import MISSING, Table, read_csv
 from equifinal.formats.tables import check_keys, inside, named
 from equifinal.language.expression import TIME
@@ -143,7 +144,7 @@ def _entry(value: Any, where: str, name: str) -> Any:
             with suppress(ValueError):
                 reading(value)
                 return value
-            raise DataError(f"{where}: '{value}' is not a limit such as '<50'")
+            raise DataError(f"{where}: {quoted(value)} is not a limit such as '<50'")
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise DataError(f"{where}: expected a number, not {value!r}")
     return value

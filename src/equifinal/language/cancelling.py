@@ -22,6 +22,8 @@ class _Fraction:
         return _Fraction(self.over * other.over, self.under * other.under)
 
     def __truediv__(self, other: _Fraction) -> _Fraction:
+        if other.over == 0:
+            raise ZeroDivisionError
         return _Fraction(self.over * other.under, self.under * other.over)
 
     def __pow__(self, exponent: int) -> _Fraction:
@@ -29,7 +31,7 @@ class _Fraction:
 
 
 def cancelled(expression: Expression) -> Expression:
-    """The expression as one fraction without common factors."""
+    """The expression as one fraction without common factors; as it was, if it divides by zero everywhere."""
     import flint
 
     used = names(expression)
@@ -40,7 +42,10 @@ def cancelled(expression: Expression) -> Expression:
 
     one = polynomial(Fraction(1))
     table = {name: _Fraction(gen, one) for name, gen in zip(used, ring.gens(), strict=True)}
-    ratio = evaluate(expression, table, lambda value: _Fraction(polynomial(value), one))
+    try:
+        ratio = evaluate(expression, table, lambda value: _Fraction(polynomial(value), one))
+    except ZeroDivisionError:
+        return expression
     over, under = _expression(ratio.over, used), _expression(ratio.under, used)
     return over if under == Number(Fraction(1)) else Product((over, Power(under, -1)))
 

@@ -15,6 +15,7 @@ from equifinal.language.expression import (
     Call,
     Expression,
     Name,
+    calls,
     children,
     evaluate,
     height,
@@ -67,8 +68,9 @@ def checked(model: Model) -> Model:
             raise ModelError(f"output '{name}' is not defined in the equations{did_you_mean(name, known)}", word=name)
     if not model.outputs:
         raise ModelError("the model has no outputs: declare which definitions or states are observed")
+    _check_size(model)  # from here on definitions may be put in
+    _check_conditions(model)
     _check_happening(model)
-    _check_size(model)
     _check_division(model)
     return model
 
@@ -120,6 +122,39 @@ def _check_initial_values(model: Model) -> None:
                 raise ModelError(f"the initial value of '{x}' depends on '{name}', which changes with time", word=name)
 
 
+def has_conditions(expression: Expression) -> bool:
+    """Whether it changes with time because conditions on time stand in it."""
+    return any(call.function in CONDITIONS for call in calls(expression))
+
+
+def _check_conditions(model: Model) -> None:
+    """Refuse conditions where nothing may change with time, and those whose border does."""
+    for x in model.states:
+        if has_conditions(substitute(model.initial[x], model.closed_definitions)):
+            raise ModelError(f"the initial value of '{x}' depends on '{TIME}', which changes with time", word=TIME)
+    sets = [value for event in model.events for value in event.sets.values()]
+    parts = [*model.equations.values(), *model.definitions.values(), *sets, *model.trajectories.values()]
+    changing = {*model.states, *model.inputs, *model.levels, TIME}
+    for border in dict.fromkeys(c.arguments[0] for part in parts for c in calls(part) if c.function in CONDITIONS):
+        closed = substitute(border, model.closed_definitions)
+        for node in name_nodes(closed):
+            if node.name in changing:
+                raise ModelError(
+                    f"a condition compares the time with '{node.name}', which changes with time; compare it with "
+                    "numbers, constants and parameters",
+                    line=node.line,
+                    column=node.column,
+                    word=node.name,
+                )
+        if has_conditions(closed):
+            raise ModelError(f"a condition compares the time with {_short(border)}, which depends on a condition")
+
+
+def _short(expression: Expression) -> str:
+    text = to_text(expression)
+    return text if len(text) <= 40 else f"{text[:40]}..."
+
+
 def _check_happening(model: Model) -> None:
     """Refuse events and levels that name what is not there, or what is not known in time."""
     changing = {*model.states, *model.inputs, *model.levels, TIME}
@@ -127,7 +162,8 @@ def _check_happening(model: Model) -> None:
     moments |= {f"the level '{name}'": value for name, value in model.levels.items()}
     moments |= {"the onset": model.onset} if model.onset is not None else {}
     for what, expression in moments.items():
-        for name in names(substitute(expression, model.closed_definitions)):
+        closed = substitute(expression, model.closed_definitions)
+        for name in (*names(closed), *([TIME] if has_conditions(closed) else [])):
             if name in changing:
                 raise ModelError(f"{what} depends on '{name}', which changes with time", word=name)
     for i, event in enumerate(model.events, start=1):

@@ -164,9 +164,13 @@ class Parser:
         return found
 
     def exponent(self) -> Expression:
-        """A number, a name, or anything in brackets; a constant that is a whole number is put in for good."""
+        """A number, a name, or anything in brackets."""
         is_negative = bool(self.take_if("-"))
-        exponent = self.atom()
+        exponent = self.settled(self.atom())
+        return negative(exponent) if is_negative else exponent
+
+    def settled(self, exponent: Expression) -> Expression:
+        """An exponent in which constants that make it a whole number are put in for good."""
         numbers = {name: self.constants[name] for name in names(exponent) if name in self.constants}
         if numbers and set(names(exponent)) == set(numbers):
             try:
@@ -177,8 +181,8 @@ class Parser:
                 if abs(value) > MAX_POWER:
                     raise self.error(f"powers above {MAX_POWER} are not read")
                 self.exponents |= numbers
-                exponent = Number(value)
-        return negative(exponent) if is_negative else exponent
+                return Number(value)
+        return exponent
 
     def atom(self) -> Expression:
         token = self.peek()
@@ -246,6 +250,8 @@ class Parser:
             self.check_pieces(arguments, token)
         if name not in _WRITTEN_OTHERWISE:
             return Call(name, tuple(arguments))
+        if name == "pow":
+            arguments[1] = self.settled(arguments[1])
         return self.checked_power(_WRITTEN_OTHERWISE[name](*arguments), token)
 
     def check_pieces(self, arguments: list[Expression], token: Token) -> None:

@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from equifinal.errors import ModelError, did_you_mean
-from equifinal.language.checks import checked, free_names
+from equifinal.language.checks import checked, free_names, has_conditions
 from equifinal.language.expression import TIME, Expression, Name, Number, initial_name, name_nodes, substitute
 from equifinal.language.model import Model, exact_number, read_part
 from equifinal.language.parser import Parser, is_name
@@ -230,7 +230,7 @@ def _read_quantities(
             raise ModelError(f"quantity '{name}' must be text such as \"beta*N/gamma\", not {text!r}", word=name)
         expression = substitute(read_part(text, f"quantity '{name}'", exponents), _numbers(exponents))
         closed = substitute(expression, model.closed_definitions)
-        changes = False
+        changes = has_conditions(closed)
         for node in name_nodes(closed):
             if node.name in model.states or node.name in model.inputs or node.name == TIME:
                 changes = True

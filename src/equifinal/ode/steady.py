@@ -89,6 +89,7 @@ class _Equations(NamedTuple):
         return whole
 
 
+@np.errstate(all="ignore")  # what is not finite is found out
 def rest(
     system: System,
     p: np.ndarray,

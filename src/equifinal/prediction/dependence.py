@@ -27,6 +27,7 @@ POINTS, OTHERS = 3, 4  # draws, and vectors of each fibre
 RTOL, ATOL, MAX_STEPS = 1e-9, 1e-12, 200_000
 CLEAR = 1e-5  # of the largest value: far above what the solver gets wrong
 MOST_JUDGED = 1000  # trajectories times experiments that the analysis is asked about: its work grows with both
+MOST_STATES = 2500  # trajectories times states of all experiments, likewise
 HOPELESS = 1e-3  # outputs that differ by so much were not solved well enough to judge by
 
 
@@ -57,7 +58,9 @@ def _keys(problem: Problem) -> list[tuple[str, str]]:
 
 def _known(problem: Problem, analysis: Identifiability) -> dict[tuple[str, str], bool | None]:
     """What the analysis decides."""
-    if len(_keys(problem)) * len(problem.experiments) > MOST_JUDGED:
+    states = sum(len(experiment.model.states) for experiment in problem.experiments)
+    asked = len(_keys(problem))
+    if asked * len(problem.experiments) > MOST_JUDGED or asked * states > MOST_STATES:
         return {}
     verdicts = judge_trajectories([e.analysed for e in problem.experiments], analysis)
     decided = {GLOBALLY: True, NOT: False}

@@ -141,6 +141,8 @@ class Problem(Shown):
         """Raise a `DataError` naming everything that a fit still needs."""
         starts = {f"{x}_0": x for e in self.experiments for x in e.model.states}
         missing: list[str] = []
+        if not self.parameters:
+            missing.append("something unknown: neither the model nor the noise has a parameter")
         for name in self.parameters:
             if name not in self.priors:
                 hint = did_you_mean(name, self.priors)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import replace
 from multiprocessing import get_context
@@ -21,8 +22,10 @@ from equifinal.problem.data import Experiment, Observations
 from equifinal.problem.noise import Noise
 from equifinal.problem.prior import Prior
 from equifinal.problem.problem import Problem
+from equifinal.report.calibration import calibrate_to
 from equifinal.studies.calibrate import replicates as calibrating
 from equifinal.studies.calibrate.findings import Calibration
+from equifinal.studies.calibrate.log import ReplicateLog
 from equifinal.studies.calibrate.replicates import calibrate
 from equifinal.words.calibration import verdict_sentence, warning_sentences
 from tests.support.marks import slow_but
@@ -260,3 +263,41 @@ def test_what_is_missing_is_named() -> None:
         quick(bare)
     with pytest.raises(DataError, match="a prior for 'k'"):
         quick(replace(quick_problem(), priors={"a": quick_problem().priors["a"]}))
+
+
+def test_replicates_are_recorded_when_they_end_whatever_comes_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So that a kill costs only those under way."""
+    record, whole, others_done = tmp_path / "replicates.jsonl", calibrating.replicate, threading.Event()
+
+    def slow_first(parcel, number):
+        if number == 0:
+            assert others_done.wait(60)
+        return whole(parcel, number)
+
+    def seen(self, entry):
+        append(self, entry)
+        if len(record.read_text().splitlines()) == 3:  # with the header
+            others_done.set()
+
+    append = ReplicateLog.append
+    monkeypatch.setattr(calibrating, "replicate", slow_first)
+    monkeypatch.setattr(ReplicateLog, "append", seen)
+    with ThreadPoolExecutor(2) as executor:
+        quick(record=record, replicates=3, executor=executor)
+    assert [json.loads(line)["number"] for line in record.read_text().splitlines()[1:]] == [1, 2, 0]
+
+
+def test_findings_without_a_number_are_null(
+    plain: Calibration, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    undefined = replace(plain, ranks=np.full_like(plain.ranks, -1))
+    monkeypatch.setattr("equifinal.report.calibration.calibrate", lambda *_, **__: undefined)
+    calibrate_to(tmp_path, quick_problem())
+
+    def refuse(word: str) -> float:
+        raise AssertionError(f"{word} is no JSON")
+
+    found = json.loads((tmp_path / "calibration.json").read_text(), parse_constant=refuse)
+    assert found["quantities"]["k"]["p"] is None
