@@ -59,8 +59,12 @@ def _who(rows: list[Row]) -> str:
     return said + (f" Off by more than 0.1: {', '.join(wrong)}." if wrong else "")
 
 
-def write(rows: list[dict[str, Any]], page: Path, problems: Mapping[str, str], tools: Mapping[str, str]) -> None:
+def write(
+    found: Mapping[tuple[str, str], Row], page: Path, problems: Mapping[str, str], tools: Mapping[str, str]
+) -> None:
+    """``found`` has a row for each problem and tool, and what the reference of a problem is."""
     parts = [HEAD]
+    rows = [row for (_, tool), row in found.items() if tool != "reference"]
     for name, what in problems.items():
         own = [row for row in rows if row["problem"] == name]
         parts.append(f"## {what[0].upper()}{what[1:]}\n")
@@ -72,7 +76,7 @@ def write(rows: list[dict[str, Any]], page: Path, problems: Mapping[str, str], t
         parts.append("\n".join([*table, *map(_row, own)]) + "\n")
         budgets = sorted({row["budget"] for row in own})
         given = " or ".join(f"{budget:g}" for budget in budgets)
-        parts.append(f"{_who(own)} Given: {given} CPU s. Reference: {own[0]['reference']}.\n")
+        parts.append(f"{_who(own)} Given: {given} CPU s. Reference: {found[name, 'reference']['how']}.\n")
     parts.append("## What ran\n")
     parts.append("\n".join(f"- {tool}: {what}" for tool, what in tools.items()) + "\n")
     for machine in sorted({f"{row['date']}, {row['machine']}, seed {row['seed']}" for row in rows}):
