@@ -27,6 +27,7 @@ import time
 import warnings
 from collections.abc import Callable
 from datetime import date
+from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -133,6 +134,7 @@ def pints(density: Density, clock: Clock, seed: int) -> Chains:
 def _pypesto(density: Density, clock: Clock, seed: int, make: Callable[[], Any]) -> Chains:
     import pypesto
 
+    logging.getLogger("pypesto").setLevel(logging.ERROR)
     np.random.seed(seed)  # noqa: NPY002, its own generator
     d = density.starts.shape[1]
     objective = pypesto.Objective(fun=lambda u: -density.one(u))
@@ -276,6 +278,16 @@ TOOLS: dict[str, tuple[Callable[[Density, Clock, int], Chains], str, str]] = {
 }
 
 
+IMPORTED = {
+    "emcee": ["emcee"],
+    "pints": ["pints"],
+    "pypesto": ["pypesto", "pypesto.sample"],
+    "nutpie": ["nutpie", "nutpie.compiled_pyfunc"],
+    "numpyro": ["jax", "jax.numpy", "numpyro.infer.hmc"],
+    "mici": ["mici"],
+}
+
+
 def problem_of(name: str) -> Any:
     return load(SHARED / "problems" / f"{name}.toml" if (SHARED / "problems" / f"{name}.toml").exists() else name)
 
@@ -332,6 +344,25 @@ def ours(problem: Any, seed: int) -> tuple[list[np.ndarray], float, str]:
     return list(chains), used, kinds
 
 
+def costs_of(density: Density) -> dict[str, float]:
+    """CPU milliseconds of an evaluation: alone, with its gradient, and as one of a batch."""
+    batch = np.tile(density.starts, (50, 1))
+    asked = {
+        "alone": lambda: [density.one(batch[k]) for k in range(20)],
+        "gradient": lambda: [density.slope(batch[k]) for k in range(20)],
+        "batch": lambda: density.many(batch),
+    }
+    found = {}
+    for kind, work in asked.items():
+        times = []
+        for _ in range(6):  # the first compiles
+            began = time.process_time()
+            work()
+            times.append(time.process_time() - began)
+        found[kind] = round(1000 * min(times) / (len(batch) if kind == "batch" else 20), 4)
+    return found
+
+
 def logged(path: Path) -> dict[tuple[str, str], dict[str, Any]]:
     """Of each problem and tool the last line."""
     rows = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
@@ -353,12 +384,13 @@ def run(name: str, tools: list[str], budget: float, seed: int, log: Path, again:
     posterior = Posterior(problem)
     parameters = list(posterior.parameters)
     sample(problem, seed=0, draws=20, chains=1, progress=False, predictive=False)  # compiled
+    starts = np.array([search(posterior, np.random.default_rng([seed, k])).position for k in range(CHAINS)])
     if (name, REFERENCE) not in done:
         how, known = reference_of(name, problem)
-        keep(log, {"problem": name, "tool": REFERENCE, "how": how, "quantiles": known})
-        print({"problem": name, "reference": how}, flush=True)
+        costs = costs_of(Density(posterior, starts))
+        keep(log, {"problem": name, "tool": REFERENCE, "how": how, "quantiles": known, "costs": costs})
+        print({"problem": name, "reference": how, "costs": costs}, flush=True)
     known = logged(log)[name, REFERENCE]["quantiles"]
-    starts = np.array([search(posterior, np.random.default_rng([seed, k])).position for k in range(CHAINS)])
     for tool in wanted:
         note = ""
         if tool == "equifinal":
@@ -369,6 +401,8 @@ def run(name: str, tools: list[str], budget: float, seed: int, log: Path, again:
             density = Density(posterior, starts)
             density.slope(starts[0])
             density.many(np.tile(starts, (20, 1)))  # compiled
+            for module in IMPORTED[package]:
+                import_module(module)
             clock = Clock(budget)
             try:
                 chains = sampler(density, clock, seed)
