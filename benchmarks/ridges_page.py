@@ -25,8 +25,13 @@ warm-up and draws together. Made by `benchmarks/ridges.py`.
   there are fewer than 100, they say little, and stand in brackets. No draws: warm-up (20 iterations for each second of
   the budget, at least 100 and at most 1,000) did not end in time.
 - **What this leaves out.** These tools can do much that equifinal cannot: models that are not ODEs, hierarchies,
-  hundreds of parameters. Gradients that are called back from Python cost NUTS and HMC a call each beside the solve.
+  hundreds of parameters. Evaluations one by one, with or without gradients, cost a call from Python each beside the
+  solve, and that is most of it where a solve is short; equifinal and emcee evaluate in batches. Under each table
+  stands what an evaluation costs.
   One seed each: differences of less than a factor of two say nothing.
+"""
+OTHERS = """PyMC has no row of its own: it takes such a likelihood with its gradients as an operation of PyTensor, and
+`pm.sample(nuts_sampler="nutpie")` hands that to nutpie, which has one.
 """
 
 
@@ -56,11 +61,18 @@ def _who(rows: list[Row]) -> str:
     near = min((row for row in rows if row["error"] is not None), key=lambda row: row["error"])
     wrong = [row["tool"] for row in rows if row["error"] is not None and row["error"] > 0.1]
     said = f"Most effective draws per CPU second, where chains agree: {fast['tool']}. Smallest error: {near['tool']}."
-    return said + (f" Off by more than 0.1: {', '.join(wrong)}." if wrong else "")
+    if wrong:
+        said += f" Off by more than 0.1: {', '.join(wrong)}."
+    longer = [row for row in rows if row["cpu"] > 1.2 * row["budget"]]
+    return said + "".join(f" {row['tool']} took {row['cpu'] / row['budget']:.1f} times the budget." for row in longer)
 
 
-def write(rows: list[dict[str, Any]], page: Path, problems: Mapping[str, str], tools: Mapping[str, str]) -> None:
+def write(
+    found: Mapping[tuple[str, str], Row], page: Path, problems: Mapping[str, str], tools: Mapping[str, str]
+) -> None:
+    """``found`` has a row for each problem and tool, and what the reference of a problem is."""
     parts = [HEAD]
+    rows = [row for (_, tool), row in found.items() if tool != "reference"]
     for name, what in problems.items():
         own = [row for row in rows if row["problem"] == name]
         parts.append(f"## {what[0].upper()}{what[1:]}\n")
@@ -72,9 +84,13 @@ def write(rows: list[dict[str, Any]], page: Path, problems: Mapping[str, str], t
         parts.append("\n".join([*table, *map(_row, own)]) + "\n")
         budgets = sorted({row["budget"] for row in own})
         given = " or ".join(f"{budget:g}" for budget in budgets)
-        parts.append(f"{_who(own)} Given: {given} CPU s. Reference: {own[0]['reference']}.\n")
+        known = found[name, "reference"]
+        costs = "alone {alone:.2g}, with its gradient {gradient:.2g}, in a batch {batch:.2g}".format(**known["costs"])
+        parts.append(f"{_who(own)} Given: {given} CPU s. Reference: {known['how']}.\n")
+        parts.append(f"CPU milliseconds of an evaluation: {costs}.\n")
     parts.append("## What ran\n")
     parts.append("\n".join(f"- {tool}: {what}" for tool, what in tools.items()) + "\n")
+    parts.append(OTHERS)
     for machine in sorted({f"{row['date']}, {row['machine']}, seed {row['seed']}" for row in rows}):
         parts.append(f"Measured on {machine}.\n")
     page.write_text("\n".join(parts), encoding="utf-8")

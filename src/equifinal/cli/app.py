@@ -24,7 +24,7 @@ from equifinal.cli import results as cli_results
 from equifinal.cli import studies as cli_studies
 from equifinal.cli.common import with_flags
 
-app = typer.Typer(
+app: typer.Typer = typer.Typer(
     name="equifinal",
     help="Bayesian inference for ODE models whose parameters cannot all be identified.",
     no_args_is_help=True,
@@ -111,7 +111,7 @@ def _root(
     pass
 
 
-for command in (
+for _command in (
     problems.analyse,
     cli_fit.fit,
     problems.check,
@@ -125,5 +125,5 @@ for command in (
     cli_studies.paper,
     cli_export.export,
 ):
-    app.command()(command)
+    app.command()(_command)
 app.command("import")(problems.import_)

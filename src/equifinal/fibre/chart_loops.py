@@ -85,7 +85,7 @@ def transposed_substitute(a: Array, pivots: Integers, b: Array) -> None:
 
 
 @compiled
-def mismatch(out, c, q, labels, theta, scale):
+def mismatch(out: Array, c: Array, q: int, labels: int, theta: Array, scale: Array) -> float:
     """The largest |xi - c|, each relative to the terms that xi consists of, which are left in `scale`."""
     d = theta.shape[0]
     worst = 0.0
@@ -102,7 +102,20 @@ def mismatch(out, c, q, labels, theta, scale):
 
 
 @compiled
-def refine(theta, trial, c, address, q, labels, dependent, out, matrix, pivots, delta, scale):
+def refine(
+    theta: Array,
+    trial: Array,
+    c: Array,
+    address: int,
+    q: int,
+    labels: int,
+    dependent: Integers,
+    out: Array,
+    matrix: Array,
+    pivots: Integers,
+    delta: Array,
+    scale: Array,
+) -> tuple[float, float, float]:
     """Newton's method on xi = c in theta_D, in place.
 
     Returns the mismatch, log |det dxi/dtheta_D|, and by how much rounding in c may move theta_D, relatively. What is
@@ -151,7 +164,19 @@ def _factorise_at(out, matrix, pivots, q, labels, dependent, d):
 
 
 @compiled
-def matches(out, wanted, q, labels, theta, dependent, error, matrix, pivots, delta, scale):
+def matches(
+    out: Array,
+    wanted: Array,
+    q: int,
+    labels: int,
+    theta: Array,
+    dependent: Integers,
+    error: float,
+    matrix: Array,
+    pivots: Integers,
+    delta: Array,
+    scale: Array,
+) -> bool:
     """Whether the labels have the values wanted, as closely as rounding in c allows to say.
 
     A label's value is uncertain by |g D^-1| times the uncertainty of c, with g its gradient in theta_D, besides the
@@ -176,7 +201,7 @@ def matches(out, wanted, q, labels, theta, dependent, error, matrix, pivots, del
 
 
 @compiled
-def inside(theta, bounds, dependent):
+def inside(theta: Array, bounds: Array, dependent: Integers) -> bool:
     for k in dependent:  # noqa: SIM110 (compiled)
         if not bounds[k, 0] < theta[k] < bounds[k, 1]:
             return False
@@ -207,7 +232,22 @@ def _nudged_call(address, point, shift, c, out, nudged, nudged_c):
 
 
 @compiled
-def solve_points(blocks, targets, free_at, dependent, bounds, address, size, q, labels, free, c, wanted, most, exact):
+def solve_points(
+    blocks: Integers,
+    targets: Integers,
+    free_at: Integers,
+    dependent: Integers,
+    bounds: Array,
+    address: int,
+    size: int,
+    q: int,
+    labels: int,
+    free: Array,
+    c: Array,
+    wanted: Array,
+    most: int,
+    exact: bool,
+) -> tuple[Array, Array, Integers, Integers]:
     """Depth first through the steps; what rounding leaves undecided is tried, refined, and judged at the end."""
     n, r = free.shape
     d = bounds.shape[0]

@@ -30,13 +30,16 @@ class CommonModel:
         Those that all experiments have in common.
     """
 
+    constants: dict[str, Expression]
+    definitions: dict[str, Expression]
+
     def __init__(self, problem: Problem):
-        self.models = [experiment.model for experiment in problem.experiments]
+        self.models: list[Model] = [experiment.model for experiment in problem.experiments]
         first = self.models[0]
         for model in self.models[1:]:
             if model.states != first.states or model.equations != first.equations or model.inputs != first.inputs:
                 raise DataError("its experiments have different equations")
-        self.starts = self._starts()
+        self.starts: dict[str, str] = self._starts()
         self.constants, self.definitions = self._sorted()
 
     def _starts(self) -> dict[str, str]:

@@ -77,10 +77,11 @@ class Parser:
     """
 
     def __init__(self, text: str, constants: Mapping[str, Fraction] | None = None):
-        self.tokens = tokenize(text)
-        self.constants, self.exponents = constants or {}, dict[str, Fraction]()
-        self.position = 0
-        self.nesting = 0
+        self.tokens: list[Token] = tokenize(text)
+        self.constants: Mapping[str, Fraction] = constants or {}
+        self.exponents: dict[str, Fraction] = dict[str, Fraction]()
+        self.position: int = 0
+        self.nesting: int = 0
 
     # tokens
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from functools import cached_property, update_wrapper
 from typing import Any, TypeVar
 
-OPTIONS = {"error_model": "numpy", "nogil": True}
+OPTIONS: dict[str, str | bool] = {"error_model": "numpy", "nogil": True}
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 

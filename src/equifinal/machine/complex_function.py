@@ -15,7 +15,7 @@ class ComplexFunction:
     """Nodes of a graph as one compiled function of complex arrays x and p, for batches."""
 
     def __init__(self, functions: Functions, roots: Sequence[int]):
-        self.size = len(roots)
+        self.size: int = len(roots)
         self._code = functions.compile({"f": roots}, complex_numbers=True)
 
     def __call__(self, x: np.ndarray, p: np.ndarray | None = None) -> np.ndarray:

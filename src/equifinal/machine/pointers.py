@@ -7,14 +7,28 @@ again.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol
 
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-Doubles = types.CPointer(types.float64)
-Integers = types.CPointer(types.int64)
+Doubles: types.CPointer = types.CPointer(types.float64)
+Integers: types.CPointer = types.CPointer(types.int64)
+
+
+class DoublePointer(Protocol):
+    """What `Doubles` are to those who read or write code on them."""
+
+    def __getitem__(self, index: int, /) -> float: ...
+    def __setitem__(self, index: int, value: float, /) -> None: ...
+
+
+class IntegerPointer(Protocol):
+    """Likewise `Integers`."""
+
+    def __getitem__(self, index: int, /) -> int: ...
+    def __setitem__(self, index: int, value: int, /) -> None: ...
 
 
 def _shift(typing_context, pointer, count):

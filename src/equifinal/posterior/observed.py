@@ -207,7 +207,15 @@ def log_likelihood_bound(outputs: Array, theta: Array, observed: Observed) -> Ar
 
 
 @compiled
-def expand(outputs, sensitivities, columns, theta, observed, gradient, information):
+def expand(
+    outputs: Array,
+    sensitivities: Array,
+    columns: NDArray[np.int64],
+    theta: Array,
+    observed: Observed,
+    gradient: Array,
+    information: Array,
+) -> None:
     """Add what one experiment contributes; ``columns`` says which parameter each sensitivity belongs to."""
     p = columns.shape[0]
     row, own = np.empty(p), np.empty((p, p))  # half of the information is enough, and in one piece is quicker

@@ -17,6 +17,8 @@ A new family is a new record with its functions.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 from equifinal.machine.compiled import by_code
 from equifinal.problem import noise_counts as counts
@@ -121,13 +123,13 @@ FAMILIES: dict[str, NoiseFamily] = {
 # Loops over observations call functions as in the records by a code. Families that differ in units have one in common.
 _laws = tuple({family.log_density: family for family in FAMILIES.values()}.values())
 _sums = tuple({family.sum.term: family.sum for family in _laws if family.sum is not NO_SUM}.values())
-log_density = by_code([family.log_density for family in _laws])
-log_beyond = by_code([family.log_beyond for family in _laws])
-expansion = by_code([family.expansion for family in _laws])
-bound = by_code([family.bound for family in _laws])
-of_output = by_code([family.of_output for family in _laws])
-sum_term = by_code([found.term for found in _sums])
-sum_log_density = by_code([found.log_density for found in _sums])
+log_density: Callable[..., Any] = by_code([family.log_density for family in _laws])
+log_beyond: Callable[..., Any] = by_code([family.log_beyond for family in _laws])
+expansion: Callable[..., Any] = by_code([family.expansion for family in _laws])
+bound: Callable[..., Any] = by_code([family.bound for family in _laws])
+of_output: Callable[..., Any] = by_code([family.of_output for family in _laws])
+sum_term: Callable[..., Any] = by_code([found.term for found in _sums])
+sum_log_density: Callable[..., Any] = by_code([found.log_density for found in _sums])
 
 
 def code_of(family: NoiseFamily) -> int:

@@ -8,6 +8,7 @@ longer than many a fit.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -233,7 +234,7 @@ KERNELS = {
 }
 
 # for compiled loops: the unnormalised log density by a kernel's code, its arguments, and x
-log_kernel = by_code([kernel.log_density for kernel in KERNELS.values()])
+log_kernel: Callable[..., Any] = by_code([kernel.log_density for kernel in KERNELS.values()])
 
 
 _LOCATION, _SCALE = Argument("location", positive=False), Argument("scale")

@@ -24,7 +24,7 @@ DRAWN = ("posterior", "sample_stats", "log_prior")  # groups of every run
 MADE = ("log_likelihood", "posterior_predictive", "prior", "prior_predictive")  # of most
 MOST = 2**64
 # what a sampler finds out together: a name in its findings, others there, and counts
-TOGETHER = {
+TOGETHER: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "log_estimate_variance": (("zero_estimates", "longest_stay"), ("points", "empty_points")),
     "fresh_draws": (("k_hat", "highest_weight"), ()),
 }

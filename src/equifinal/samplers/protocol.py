@@ -191,9 +191,13 @@ def concatenated(states: Sequence[Any]) -> Any:
     return type(states[0])(*(np.concatenate(parts) for parts in zip(*states, strict=True)))
 
 
+Init = Callable[[Task, Any, Sequence[np.random.Generator]], Start]
+RunBlock = Callable[[Task, Any, Any, Sequence[np.random.Generator], int, int], tuple[Any, Block]]
+
+
 def steps_in_a_block(
     step: Callable[[Task, Any, Sequence[np.random.Generator], int], tuple[Any, Info]],
-) -> Callable[[Task, Any, Any, Sequence[np.random.Generator], int, int], tuple[Any, Block]]:
+) -> RunBlock:
     """``run_block`` of samplers that make one step at a time."""
 
     def run_block(

@@ -161,5 +161,4 @@ def _end_with_parent() -> None:
 
 if __name__ == "__main__":
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    claims, *shipped = sys.argv[1:]
-    _compile_unclaimed(AHEAD, claims, Path(shipped[0]) if shipped else None)
+    _compile_unclaimed(AHEAD, sys.argv[1], Path(sys.argv[2]) if len(sys.argv) > 2 else None)

@@ -34,7 +34,8 @@ class Ratio:
             common = over.gcd(under)
             if not common.is_constant():
                 over, under = over / common, under / common
-        self.over, self.under = over, under
+        self.over: Polynomial = over
+        self.under: Polynomial = under
 
     def __add__(self, other: Ratio) -> Ratio:
         if self.under == other.under:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import flint
 import numpy as np
+from numpy.typing import NDArray
 
 from equifinal.algebra.arithmetic.residues import BadPrime
 
@@ -27,8 +28,8 @@ class Histories:
     """Coefficients of some power series, kept for sums of products: as they are, and as two pieces of fewer bits."""
 
     def __init__(self, series: int, batch: int, orders: int, width: int):
-        self.whole = np.zeros((series, batch, orders, width))
-        self.pieces = np.zeros((series, batch, orders, 2 * width))
+        self.whole: NDArray[np.float64] = np.zeros((series, batch, orders, width))
+        self.pieces: NDArray[np.float64] = np.zeros((series, batch, orders, 2 * width))
 
     def grow(self, orders: int) -> None:
         series, batch, old, width = self.whole.shape
@@ -47,7 +48,8 @@ class DualNumbers:
     """Rows (a, da_1, ..., da_n): values with their derivatives along n directions."""
 
     def __init__(self, prime: int, directions: int):
-        self.prime, self.width = prime, 1 + directions
+        self.prime = prime
+        self.width: int = 1 + directions
 
     def product(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         found = a[..., :1] * b % self.prime
@@ -94,8 +96,11 @@ class DualNumbers:
 class Quotient:
     """Polynomials in z modulo another one: the numbers at all its roots at once."""
 
+    width: int
+
     def __init__(self, modulus: flint.nmod_poly):
-        self.prime, self.modulus = int(modulus.modulus()), modulus
+        self.prime: int = int(modulus.modulus())
+        self.modulus = modulus
         self.width = w = modulus.degree()
         powers = [flint.nmod_poly([0] * k + [1], self.prime) % modulus for k in range(w, 2 * w - 1)]
         table = np.array([[int(power[j]) for j in range(w)] for power in powers], dtype=np.int64).reshape(w - 1, w)

@@ -33,13 +33,22 @@ class RingSeries:
         For every input its Taylor coefficients, an array (orders,), the same for all points.
     """
 
+    program: Program
+    rhs: list[int]
+    outputs: list[int]
+    steps: list[int]
+    constant: dict[int, bool]
+
     def __init__(self, model: Model, ring: Ring, values: Mapping[str, np.ndarray], inputs: Mapping[str, np.ndarray]):
-        self.model, self.ring, self.inputs, self.prime = model, ring, inputs, ring.prime
-        self.batch = next((len(v) for v in values.values()), 1)
+        self.model = model
+        self.ring = ring
+        self.inputs = inputs
+        self.prime: int = ring.prime
+        self.batch: int = next((len(v) for v in values.values()), 1)
         self._values = values
         self.program, self.rhs, self.outputs, self.steps, self.constant, groups = schedule_of(model)
-        self.order = 0  # coefficients 0 .. order-1 are known
-        self.start = self.values_of(model.start)
+        self.order: int = 0  # coefficients 0 .. order-1 are known
+        self.start: np.ndarray = self.values_of(model.start)
         self._lay_out(groups)
 
     def _lay_out(self, groups: Sequence[Group]) -> None:

@@ -70,7 +70,8 @@ class Node:
     __slots__ = ("index", "program")
 
     def __init__(self, program: Program, index: int):
-        self.program, self.index = program, index
+        self.program: Program = program
+        self.index: int = index
 
     def _value(self) -> Fraction | None:
         step = self.program.steps[self.index]

@@ -32,7 +32,8 @@ class Field:
     """Arithmetic in GF(p)[z]/mu, in which division may discover that mu splits."""
 
     def __init__(self, prime: int, modulus: flint.nmod_poly):
-        self.prime, self.modulus = prime, modulus
+        self.prime = prime
+        self.modulus = modulus
 
     def number(self, value: Fraction) -> flint.nmod_poly:
         return flint.nmod_poly([residue(value, self.prime)], self.prime)
@@ -49,7 +50,7 @@ def evaluate_at(
     constants: Mapping[str, Fraction],
     values: Mapping[str, flint.nmod_poly],
     field: Field,
-) -> list:
+) -> list[flint.nmod_poly]:
     """Values of expressions at all points."""
     program, roots, steps = recorded(expressions, constants)
     known: dict[int, flint.nmod_poly] = {}

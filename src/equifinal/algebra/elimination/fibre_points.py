@@ -22,7 +22,7 @@ import numpy as np
 
 from equifinal.algebra.arithmetic.budget import SECOND, Budget, TooLarge
 from equifinal.algebra.arithmetic.local_rank import LocalAnalysis, enough_experiments, lengthen, random_point
-from equifinal.algebra.arithmetic.polynomials import Polynomial, coefficients_in, mapped, ring, value_at
+from equifinal.algebra.arithmetic.polynomials import Polynomial, Ring, coefficients_in, mapped, ring, value_at
 from equifinal.algebra.arithmetic.series import OutputSeries
 from equifinal.algebra.elimination.conjugates import agreeing
 from equifinal.algebra.elimination.input_output import Signals, StartValues, orders_needed, relation_rows
@@ -110,11 +110,15 @@ class Experiment:
         fixed: dict[str, int],
         rng: random.Random,
     ):
-        self.model, self.local, self.rng = model, local, rng
-        self.signals, self.free, self.fixed = local.inputs[index], list(free), fixed
+        self.model = model
+        self.local = local
+        self.rng = rng
+        self.signals: dict[str, np.ndarray] = local.inputs[index]
+        self.free: list[str] = list(free)
+        self.fixed = fixed
         self.equations: list[Polynomial] = []
         self.nonzero: list[Polynomial] = []
-        self.into = ring(free, local.prime)
+        self.into: Ring = ring(free, local.prime)
 
     def eliminate(self, whole: Budget) -> Elimination:
         budget = whole.part(min(6 * SECOND, whole.left / 6))

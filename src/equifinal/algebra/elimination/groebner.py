@@ -24,7 +24,7 @@ MAX_ENTRIES = 12_000_000  # of one matrix
 
 
 @lru_cache(maxsize=1 << 18)
-def degrevlex(monomial: Monomial) -> tuple:
+def degrevlex(monomial: Monomial) -> tuple[int, Monomial]:
     return (sum(monomial), tuple(-e for e in reversed(monomial)))
 
 
@@ -73,8 +73,9 @@ class Basis:
     pairs.
     """
 
-    def __init__(self, prime: int, key: Callable[[Monomial], tuple]):
-        self.prime, self.key = prime, key
+    def __init__(self, prime: int, key: Callable[[Monomial], tuple[int, Monomial]]):
+        self.prime = prime
+        self.key = key
         self.polynomials: list[Terms] = []
         self.leads: list[Monomial] = []
         self.alive: list[bool] = []

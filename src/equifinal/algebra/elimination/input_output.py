@@ -18,7 +18,7 @@ import numpy as np
 
 from equifinal.algebra.arithmetic.budget import Budget, divisor_steps, matrix_steps, product_steps, terms_steps
 from equifinal.algebra.arithmetic.polynomials import Polynomial, Ratio, Ring, grouped, ring, to_ratio
-from equifinal.algebra.elimination.groebner import degrevlex
+from equifinal.algebra.elimination.groebner import Terms, degrevlex
 from equifinal.algebra.elimination.state_elimination import Elimination
 from equifinal.language.expression import Expression
 from equifinal.language.model import Model
@@ -33,8 +33,10 @@ class Signals:
 
     def __init__(self, coefficients: Mapping[str, np.ndarray], prime: int):
         self.prime = prime
-        self.series = {(s, 0): flint.nmod_poly([int(c) for c in values], prime) for s, values in coefficients.items()}
-        self.length = min(len(values) for values in coefficients.values())
+        self.series: dict[tuple[str, int], flint.nmod_poly] = {
+            (s, 0): flint.nmod_poly([int(c) for c in values], prime) for s, values in coefficients.items()
+        }
+        self.length: int = min(len(values) for values in coefficients.values())
 
     def jet(self, signal: str, order: int) -> flint.nmod_poly:
         """The series of a derivative; its highest `order` coefficients are missing."""
@@ -46,7 +48,9 @@ class Signals:
         return int(self.jet(signal, order)[0])
 
 
-def monomial_series(elimination: Elimination, keys: Sequence[tuple[int, ...]], signals: Signals, orders: int) -> list:
+def monomial_series(
+    elimination: Elimination, keys: Sequence[tuple[int, ...]], signals: Signals, orders: int
+) -> list[flint.nmod_poly]:
     """Series of products of jets; a key lists exponents of all variables except the parameters."""
     jets = {variable: jet for jet, variable in elimination.jets.items()}
     parameters = set(elimination.parameters)
@@ -93,7 +97,7 @@ def orders_needed(elimination: Elimination, equation: Polynomial) -> int:
 
 def relation_rows(
     elimination: Elimination, equation: Polynomial, signals: Signals, orders: int, budget: Budget
-) -> tuple[list[dict], int, int]:
+) -> tuple[list[Terms], int, int]:
     """Equations for the parameters from one input-output equation, as dictionaries of terms in the
     parameters.
 
@@ -136,7 +140,7 @@ def _combined(
     signals: Signals,
     orders: int,
     budget: Budget,
-) -> list[dict]:
+) -> list[Terms]:
     """The same equations where few monomials in the parameters meet many in the jets: independent combinations."""
     keys, position = list(groups), {m: j for j, m in enumerate(monomials)}
     budget.spend(matrix_steps(len(keys), len(monomials)) + orders * len(keys) * len(monomials) / 2000)
@@ -153,7 +157,7 @@ def _combined(
     return rows
 
 
-def reduced_ratios(coefficients: Sequence[dict], values: Sequence[int], prime: int, budget: Budget) -> list[dict]:
+def reduced_ratios(coefficients: Sequence[Terms], values: Sequence[int], prime: int, budget: Budget) -> list[Terms]:
     """c_i/c_j = v_i/v_j with common factors of c_i and c_j cancelled: for every i the partner that leaves
     least.
 
@@ -193,8 +197,9 @@ class StartValues:
         into: Ring,
     ):
         self.into = into
-        self.start = [to_ratio(e, values, model.constants, into) for e in model.start]
-        self.elimination, self.signals = elimination, signals
+        self.start: list[Ratio] = [to_ratio(e, values, model.constants, into) for e in model.start]
+        self.elimination = elimination
+        self.signals = signals
         jets = {variable: jet for jet, variable in elimination.jets.items()}
         gens = into.gens()
         self.images: list[Ratio] = []

@@ -66,8 +66,12 @@ class Coefficients:
         local: LocalAnalysis,
         rng: random.Random,
     ):
-        self.model, self.free, self.fixed, self.local, self.rng = model, list(free), dict(fixed), local, rng
-        self.prime = local.prime
+        self.model = model
+        self.free: list[str] = list(free)
+        self.fixed: dict[str, int] = dict(fixed)
+        self.local = local
+        self.rng = rng
+        self.prime: int = local.prime
         self.plan: tuple[int, ...] = ()
 
     def _eliminated(self, parameters: Mapping[str, int], generic: GenericPoint, budget: Budget) -> Elimination:

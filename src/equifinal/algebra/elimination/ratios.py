@@ -19,7 +19,10 @@ class Ratios:
     """Simple ratios of coefficients of one input-output equation, recovered from values."""
 
     def __init__(self, keys: Sequence[Key], free: Sequence[str], prime: int, into: Ring):
-        self.keys, self.free, self.prime, self.into = list(keys), list(free), prime, into
+        self.keys: list[Key] = list(keys)
+        self.free: list[str] = list(free)
+        self.prime = prime
+        self.into = into
 
     def dependence(self, base: np.ndarray, moved: np.ndarray) -> np.ndarray:
         """Array (free, keys) of labels: a ratio depends on a parameter unless both coefficients have equal

@@ -41,10 +41,12 @@ class System:
         prime: int,
         taken: Iterable[int] = (),
     ):
-        self.names, self.prime = tuple(names), prime
+        self.names: tuple[str, ...] = tuple(names)
+        self.prime = prime
         self.ring: Ring = ring(names, prime)
-        self.equations, self.nonzero = list(equations), list(nonzero)
-        self.taken = set(taken)
+        self.equations: list[Polynomial] = list(equations)
+        self.nonzero: list[Polynomial] = list(nonzero)
+        self.taken: set[int] = set(taken)
 
     def solve(self, rng: random.Random, budget: Budget) -> Points:
         """All points, as `Points` over the unknowns; raises `NotFinite` if there are infinitely many."""
@@ -234,8 +236,9 @@ class Stripper:
     LONGEST = 40  # terms; factoring long polynomials costs more than it gains
 
     def __init__(self, variables: int, prime: int, budget: Budget):
-        self.ring = ring([""] * variables, prime)
-        self.prime, self.budget = prime, budget
+        self.ring: Ring = ring([""] * variables, prime)
+        self.prime = prime
+        self.budget = budget
         self._as_it_is = set[frozenset]()  # asked about before
 
     def __call__(self, terms: Terms) -> Terms:

@@ -35,6 +35,8 @@ from equifinal.algebra.arithmetic.budget import (
 )
 from equifinal.algebra.arithmetic.polynomials import (
     Polynomial,
+    Ratio,
+    Ring,
     coefficients_in,
     divided_out,
     ring,
@@ -95,17 +97,21 @@ class Eliminator:
         order: random.Random | None = None,
         plan: Sequence[int] = (),
     ):
-        self.model, self.budget, self.prime = model, budget, prime
-        self.size_limit, self.resultant_limit, self.order = size_limit, resultant_limit, order
-        self.plan = tuple(plan)
+        self.model = model
+        self.budget = budget
+        self.prime = prime
+        self.size_limit = size_limit
+        self.resultant_limit = resultant_limit
+        self.order = order
+        self.plan: tuple[int, ...] = tuple(plan)
         signals = [*model.inputs, *model.outputs]
-        self.orders = len(model.states) + 1
+        self.orders: int = len(model.states) + 1
         jets = [(signal, k) for signal in signals for k in range(self.orders + 1)]
         names = [*model.states, *free, *(f"{s}^({k})" for s, k in jets)]
-        self.context = ring(names, prime)
+        self.context: Ring = ring(names, prime)
         variables = self.context.gens()
         first_jet = len(model.states) + len(free)
-        self.result = Elimination(
+        self.result: Elimination = Elimination(
             names=names,
             states=list(range(len(model.states))),
             parameters=list(range(len(model.states), first_jet)),
@@ -114,13 +120,13 @@ class Eliminator:
         values = dict(zip([*model.states, *free], variables, strict=False))
         values |= {name: self.context.constant(value) for name, value in fixed.items()}
         values |= {u: variables[self.result.jets[u, 0]] for u in model.inputs}
-        self.flow = [to_ratio(f, values, model.constants, self.context) for f in model.rhs]
-        self.constraints = []
+        self.flow: list[Ratio] = [to_ratio(f, values, model.constants, self.context) for f in model.rhs]
+        self.constraints: list[Polynomial] = []
         for output, h in zip(model.outputs, model.observed, strict=True):
             ratio = to_ratio(h, values, model.constants, self.context)
             y = variables[self.result.jets[output, 0]]
             self.constraints.append(y * ratio.under - ratio.over)
-        self.point = generic.values(model.states, free, jets)
+        self.point: list[int] = generic.values(model.states, free, jets)
         self.vanishing: set[int] = set()  # derivatives of outputs that do not change with time
 
     def cost(self) -> float:
@@ -335,7 +341,10 @@ class GenericPoint:
         signals: Mapping[str, np.ndarray],
         prime: int,
     ):
-        self.states, self.parameters, self.signals, self.prime = states, parameters, signals, prime
+        self.states = states
+        self.parameters = parameters
+        self.signals = signals
+        self.prime = prime
 
     def values(self, states: Sequence[str], free: Sequence[str], jets: Sequence[tuple[str, int]]) -> list[int]:
         """Derivatives, not Taylor coefficients: the k-th coefficient times k!."""

@@ -32,6 +32,7 @@ from equifinal.algebra.arithmetic.residues import BadPrime, random_prime
 from equifinal.language.expression import Expression, evaluate
 
 Polynomial = Any  # flint.fmpz_mpoly
+Ring = Any  # flint.fmpz_mpoly_ctx
 
 BOUND = "[bound]"  # a value that one coordinate is asked to take
 
@@ -74,6 +75,8 @@ class Triangular:
     NoTriangularForm, TooLarge
     """
 
+    prime: int
+
     LONGEST = 2000  # terms of a polynomial
 
     def __init__(
@@ -86,17 +89,17 @@ class Triangular:
         *,
         seed: int = 0,
     ):
-        self.names = tuple(names)
+        self.names: tuple[str, ...] = tuple(names)
         self.budget = budget
-        self.labels = (*names, *(combination_name(j) for j in range(len(functions))), BOUND)
+        self.labels: tuple[str, ...] = (*names, *(combination_name(j) for j in range(len(functions))), BOUND)
         context: Any = flint.fmpz_mpoly_ctx  # flint sees v0, v1, ... because names may be in any script
-        self.ring = context.get([f"v{i}" for i in range(len(self.labels))], "degrevlex")
-        self.gens = self.ring.gens()
-        self.rng = random.Random(seed)
+        self.ring: Ring = context.get([f"v{i}" for i in range(len(self.labels))], "degrevlex")
+        self.gens: Sequence[Polynomial] = self.ring.gens()
+        self.rng: random.Random = random.Random(seed)
         self.point: list[int] = []
         equations = self._equations(functions, constants)
-        self.unknowns = [self.names.index(name) for name in unknowns]
-        self.chain = self._chain(equations)
+        self.unknowns: list[int] = [self.names.index(name) for name in unknowns]
+        self.chain: list[tuple[int, Polynomial]] = self._chain(equations)
 
     # --- results ---
 

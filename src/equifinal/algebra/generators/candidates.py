@@ -25,7 +25,7 @@ from equifinal.algebra.arithmetic.functions import (
     quotient_expression,
     sum_expression,
 )
-from equifinal.algebra.arithmetic.local_rank import moving
+from equifinal.algebra.arithmetic.local_rank import LocalAnalysis, moving
 from equifinal.algebra.arithmetic.residues import BadPrime, rational
 from equifinal.algebra.elimination.fibre_points import FibreSlice, slice_fibre
 from equifinal.algebra.elimination.quotient import NotFinite, is_single_valued
@@ -57,23 +57,30 @@ class Search:
         Named constants with the same value in all models; generators may contain them by name.
     """
 
+    fibre: FibreSlice
+    witnesses: list[FibreSlice]
+    local: LocalAnalysis
+
     def __init__(self, models: Sequence[Model], fibres: Sequence[FibreSlice], constants: Constants, rng: random.Random):
-        self.models, self.rng, self.constants = list(models), rng, constants
+        self.models: list[Model] = list(models)
+        self.rng = rng
+        self.constants = constants
         self.fibre, *self.witnesses = fibres
         self.local = fibre_local = self.fibre.local
-        self.kernels = KernelField(models, fibre_local, rng, list(constants))
-        self.names = self.kernels.names
+        self.kernels: KernelField = KernelField(models, fibre_local, rng, list(constants))
+        self.names: tuple[str, ...] = self.kernels.names
         fibre = self.fibre
         names_in_motion = {n for m in models for e in (*m.rhs, *m.observed) for n in names(e)}
-        self.starting = {n for n in self.local.names if n not in names_in_motion}  # initial values and the like
+        # initial values and the like
+        self.starting: set[str] = {n for n in self.local.names if n not in names_in_motion}
         travelling = moving(self.local)
-        self.moving = [n for n in self.local.names if n in travelling]
-        self.single = [
+        self.moving: list[str] = [n for n in self.local.names if n in travelling]
+        self.single: list[str] = [
             n for n, c in self._coordinates() if n not in travelling and is_single_valued(c, fibre.points.modulus)
         ]
-        self.swapped = [n for n in self.local.names if n not in travelling and n not in self.single]
+        self.swapped: list[str] = [n for n in self.local.names if n not in travelling and n not in self.single]
         self.other_fibres: list[FibreSlice] = []
-        self.more_fibres = True  # whether it is worth asking for more of them
+        self.more_fibres: bool = True  # whether it is worth asking for more of them
         self.raw: list[Expression] | None = None
 
     def _coordinates(self) -> list[tuple[str, flint.nmod_poly]]:

@@ -27,11 +27,13 @@ class Levels:
     """
 
     def __init__(self, functions: Sequence[Expression], constants: Constants, names: Sequence[str], *, seed: int = 0):
-        self.functions, self.constants, self.names = tuple(functions), constants, tuple(names)
-        self.rng = random.Random(seed)
+        self.functions: tuple[Expression, ...] = tuple(functions)
+        self.constants = constants
+        self.names: tuple[str, ...] = tuple(names)
+        self.rng: random.Random = random.Random(seed)
         for attempt in range(5):
-            self.prime = random_prime(self.rng)
-            self.point = {n: self.rng.randrange(1, self.prime) for n in names}
+            self.prime: int = random_prime(self.rng)
+            self.point: dict[str, int] = {n: self.rng.randrange(1, self.prime) for n in names}
             at = np.array([list(self.point.values())], dtype=np.int64).reshape(1, len(names))
             try:
                 _, slopes = values_and_gradients(self.functions, constants, self.names, at, self.prime)
@@ -39,8 +41,8 @@ class Levels:
             except BadPrime:
                 if attempt == 4:
                     raise
-        self.rows = [[int(v) for v in slope[0]] for slope in slopes]
-        self.rank = self._rank(range(len(self.rows)), range(len(self.names)))
+        self.rows: list[list[int]] = [[int(v) for v in slope[0]] for slope in slopes]
+        self.rank: int = self._rank(range(len(self.rows)), range(len(self.names)))
 
     def _rank(self, rows: Sequence[int], columns: Sequence[int]) -> int:
         entries = [self.rows[i][k] for i in rows for k in columns]

@@ -33,11 +33,13 @@ class KernelField:
     def __init__(
         self, models: Sequence[Model], local: LocalAnalysis, rng: random.Random, constants: Sequence[str] = ()
     ):
-        self.models, self.local, self.rng = [_opened(m, constants) for m in models], local, rng
-        self.names = (*local.names, *constants)
+        self.models: list[Model] = [_opened(m, constants) for m in models]
+        self.local = local
+        self.rng = rng
+        self.names: tuple[str, ...] = (*local.names, *constants)
         self.points: list[list[int]] = []
         self.kernels: list[list[list[int]]] = []
-        self.failures = 0
+        self.failures: int = 0
 
     def at_least(self, count: int, budget: Budget) -> None:
         while len(self.points) < count:

@@ -83,9 +83,11 @@ class Selection:
     """Keeps candidates that increase the rank or separate points."""
 
     def __init__(self, fibre: FibreSlice, rng: random.Random, constants: Constants = NONE):
-        self.fibre, self.rng, self.constants = fibre, rng, constants
+        self.fibre = fibre
+        self.rng = rng
+        self.constants = constants
         self.kept: list[Expression] = []
-        self.rank = 0
+        self.rank: int = 0
         self.rows: list[list[int]] = []
         self.pool: list[Expression] = []  # members that did not increase the rank
         self.points: Points | None = None

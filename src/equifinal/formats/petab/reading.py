@@ -69,9 +69,10 @@ class Read:
     """What a problem file and its tables say."""
 
     def __init__(self, path: Path):
-        self.path, self.folder = path, path.parent
-        self.document = read_yaml(path)
-        self.version = self._version()
+        self.path = path
+        self.folder: Path = path.parent
+        self.document: dict[str, Any] = read_yaml(path)
+        self.version: int = self._version()
         self.parameters: Mapping[str, Parameter] = {}
         self.assembled: list[Assembled] = []
         self.parts: list[tuple[Part, Assembled]] = []

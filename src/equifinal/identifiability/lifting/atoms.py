@@ -28,7 +28,8 @@ class Refine(Exception):
 
     def __init__(self, vector: Vector, divisor: int):
         super().__init__()
-        self.vector, self.divisor = vector, divisor
+        self.vector = vector
+        self.divisor = divisor
 
 
 def hashable(vector: Vector) -> frozenset[tuple[Key, Fraction]]:

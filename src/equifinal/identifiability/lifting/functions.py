@@ -11,7 +11,7 @@ from fractions import Fraction
 from math import floor
 
 from equifinal.errors import IdentifiabilityError
-from equifinal.identifiability.lifting.atoms import Vector, divided, hashable, in_whole_numbers
+from equifinal.identifiability.lifting.atoms import Key, Vector, divided, hashable, in_whole_numbers
 from equifinal.identifiability.lifting.lifted import Tie
 from equifinal.language.expression import Call, Expression, Name, Number, Power, Product, Sum, names, to_text
 from equifinal.language.functions import call_on_arrays
@@ -40,7 +40,9 @@ class Solve(Exception):
 
     def __init__(self, name: str, value: Expression, root: tuple[str, Call] | None = None):
         super().__init__()
-        self.name, self.value, self.root = name, value, root
+        self.name = name
+        self.value = value
+        self.root = root
 
 
 class SingularStart(Exception):
@@ -50,7 +52,7 @@ class SingularStart(Exception):
 class Atoms:
     """Independent functions, made when they are first needed: powers, rotations, logarithms."""
 
-    def __init__(self, divisors: Mapping[frozenset, int]):
+    def __init__(self, divisors: Mapping[frozenset[tuple[Key, Fraction]], int]):
         self.divisors = divisors
         self.powers: list[tuple[Vector, Name]] = []
         self.rotations: list[tuple[Vector, Rotation]] = []
@@ -133,12 +135,14 @@ def shown_power(vector: Vector) -> Expression:
 class Ties(Atoms):
     """Functions of parameters: each is a parameter itself, tied to those it depends on."""
 
-    def __init__(self, divisors: Mapping[frozenset, int], solvable: Callable[[], tuple[str, ...]]):
+    def __init__(
+        self, divisors: Mapping[frozenset[tuple[Key, Fraction]], int], solvable: Callable[[], tuple[str, ...]]
+    ):
         super().__init__(divisors)
         self.solvable = solvable
         self.ties: list[Tie] = []
         self.positive = False  # whether factors under roots, powers and logarithms were taken to be positive each
-        self.rough = False  # whether a root stayed, whose square is a rational function of parameters
+        self.rough: bool = False  # whether a root stayed, whose square is a rational function of parameters
 
     def _new(self, kind: str, argument: Expression, shown: Expression, vector: Vector | None = None) -> Name:
         self.ties.append(Tie(f"{kind} {len(self.ties) + 1}", kind, argument, shown, vector or {}))
@@ -188,7 +192,10 @@ class Functions:
     """
 
     def __init__(self, ties: Ties, own: Atoms, moving: Callable[[], set[str]], constants: Mapping[str, Fraction]):
-        self.ties, self.own, self.moving, self.constants = ties, own, moving, constants
+        self.ties = ties
+        self.own = own
+        self.moving = moving
+        self.constants = constants
 
     def rational(self, expression: Expression, numeric: bool = False) -> Expression:
         """The expression without calls; with numbers in place of constants where it is an argument of one."""

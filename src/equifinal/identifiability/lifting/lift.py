@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 
-from equifinal.identifiability.lifting.atoms import Refine, Vector, hashable
+from equifinal.identifiability.lifting.atoms import Key, Refine, Vector, hashable
 from equifinal.identifiability.lifting.functions import (
     Atoms,
     Functions,
@@ -41,7 +42,7 @@ ROUNDS = 200  # of beginning again with what was found
 class _Choices:
     """What was found on the way, and holds from the start of the next round on."""
 
-    divisors: dict[frozenset, int] = field(default_factory=dict)
+    divisors: dict[frozenset[tuple[Key, Fraction]], int] = field(default_factory=dict)
     solved: dict[str, Expression] = field(default_factory=dict)
     roots: dict[str, Call] = field(default_factory=dict)
     late: set[int] = field(default_factory=set)

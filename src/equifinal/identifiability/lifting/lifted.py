@@ -8,6 +8,7 @@ from fractions import Fraction
 
 import flint
 import numpy as np
+from numpy.typing import NDArray
 
 from equifinal.algebra.arithmetic.functions import values_and_gradients
 from equifinal.algebra.arithmetic.local_rank import LocalAnalysis, pivots_of
@@ -120,11 +121,12 @@ class TiedKernel:
     """
 
     def __init__(self, lifted: Lifted, local: LocalAnalysis):
-        self.lifted, self.prime = lifted, local.prime
-        self.order = [*lifted.coordinates, *(tie.name for tie in lifted.ties)]
+        self.lifted = lifted
+        self.prime: int = local.prime
+        self.order: list[str] = [*lifted.coordinates, *(tie.name for tie in lifted.ties)]
         rng = np.random.default_rng(local.prime)
         point = {name: local.point.get(name, int(rng.integers(1, local.prime))) for name in self.order}
-        self.point = np.array([[point[name] for name in self.order]], dtype=np.int64)
+        self.point: NDArray[np.int64] = np.array([[point[name] for name in self.order]], dtype=np.int64)
         self.slopes: dict[str, list[int]] = {}
         for name in lifted.coordinates:
             self.slopes[name] = [int(name == other and name not in lifted.known) for other in lifted.coordinates]
@@ -134,7 +136,7 @@ class TiedKernel:
         forms = annihilating(local.kernel, len(local.names), p)
         rows = [self._chained(form, local.names) for form in forms]
         rows += [[int(name == other) for other in lifted.coordinates] for name in lifted.known]
-        self.basis = annihilating(rows, width, p)
+        self.basis: list[list[int]] = annihilating(rows, width, p)
 
     def _slope(self, tie: Tie, w: int) -> list[int]:
         p = self.prime

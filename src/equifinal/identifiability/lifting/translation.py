@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from fractions import Fraction
 from itertools import pairwise
 from typing import Protocol
 
@@ -42,18 +43,19 @@ class Translation:
     """What is found of the rational models, for the models."""
 
     def __init__(self, models: Sequence[Model], lifted: Lifted, locals_: Sequence[LocalAnalysis]):
-        self.models, self.lifted = models, lifted
+        self.models = models
+        self.lifted = lifted
         kernels = [TiedKernel(lifted, local) for local in locals_]
-        self.kernel = min(kernels, key=lambda k: len(k.basis))  # a rank is never too large
-        self.theta = tuple(lifted.parameters)
+        self.kernel: TiedKernel = min(kernels, key=lambda k: len(k.basis))  # a rank is never too large
+        self.theta: tuple[str, ...] = tuple(lifted.parameters)
         first = models[0].constants
         same = {n: v for n, v in first.items() if all(m.constants.get(n) == v for m in models)}
-        self.constants = {n: v for n, v in same.items() if n not in self.theta}
-        self.free = bool({LATE, RESTING} & set(lifted.assumptions))  # from a state that is tied to nothing
-        self.rough = HALVED in lifted.assumptions
-        self.ties = {tie.name: tie for tie in lifted.ties}
-        self.stands_for = self._standing_for()
-        self.moving = [n for n in self.theta if not self.kernel.fixes(lifted.parameters[n], {})]
+        self.constants: dict[str, Fraction] = {n: v for n, v in same.items() if n not in self.theta}
+        self.free: bool = bool({LATE, RESTING} & set(lifted.assumptions))  # from a state that is tied to nothing
+        self.rough: bool = HALVED in lifted.assumptions
+        self.ties: dict[str, Tie] = {tie.name: tie for tie in lifted.ties}
+        self.stands_for: dict[str, str] = self._standing_for()
+        self.moving: list[str] = [n for n in self.theta if not self.kernel.fixes(lifted.parameters[n], {})]
 
     def _standing_for(self) -> dict[str, str]:
         """Ties that are one-to-one functions of a parameter that occurs nowhere else, with that parameter."""

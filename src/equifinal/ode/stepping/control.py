@@ -26,7 +26,7 @@ P1, P2 = 0.66078292, 0.33921708
 
 
 @compiled
-def rough_log2(x):
+def rough_log2(x: float) -> float:
     """The logarithm of a positive number."""
     always_inline()
     bits = bits_of(x)
@@ -35,7 +35,7 @@ def rough_log2(x):
 
 
 @compiled
-def growth(log_error, log_before):
+def growth(log_error: float, log_before: float) -> float:
     """What to multiply a step with, from the logarithms of its error and of the last one's; 0 for that if it failed."""
     wanted = (SAFETY + 0.5 * MEMORY * log_before) - 0.5 * GROWTH * log_error
     whole = math.floor(wanted)

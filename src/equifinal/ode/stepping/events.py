@@ -24,7 +24,7 @@ import math
 
 import numpy as np
 
-from equifinal.machine.pointers import call, doubles_at, integers_at, never_inline, shift
+from equifinal.machine.pointers import DoublePointer, IntegerPointer, call, doubles_at, integers_at, never_inline, shift
 from equifinal.ode.stepping.field import all_finite, inputs_at
 from equifinal.ode.stepping.floors import follow
 from equifinal.ode.stepping.layout import (
@@ -46,25 +46,25 @@ from equifinal.ode.stepping.layout import (
     WHEN_TANGENT,
 )
 from equifinal.ode.stepping.output import write_rows
-from equifinal.ode.stepping.structs import compiled, inlined
+from equifinal.ode.stepping.structs import Index, Lane, Rows, Work, compiled, inlined
 
 EVENT_STEPS = 100.0  # that an event adds to those that a lane may take
 START, ALLOWED = 0, 1  # places in ``clock``
 
 
 @compiled
-def event_at(d, event):
+def event_at(d: IntegerPointer, event: int) -> IntegerPointer:
     return shift(integers_at(d[EVENTS]), 3 * event)
 
 
 @compiled
-def due_at(work, place):
+def due_at(work: Work, place: Index) -> float:
     """When the next event happens; never, after the last."""
     return max(work.taus[int(work.order[place])], work.clock[START])
 
 
 @compiled
-def comes_before(d, work, a, b):
+def comes_before(d: IntegerPointer, work: Work, a: int, b: int) -> bool:
     """Whether event a comes before event b: by time, then by whether it is first, then as they stand.
 
     Of those that happen at the start because they would have been earlier, the earlier one is first.
@@ -79,7 +79,7 @@ def comes_before(d, work, a, b):
 
 
 @compiled
-def sink(d, work, top, count):
+def sink(d: IntegerPointer, work: Work, top: int, count: int) -> None:
     """Restore a heap in ``order``, latest event on top, of which only the entry at ``top`` may be out of place."""
     order = shift(work.order, d[ONSET])
     while 2 * top + 1 < count:
@@ -93,7 +93,7 @@ def sink(d, work, top, count):
 
 
 @inlined
-def sort_events(d, work):
+def sort_events(d: IntegerPointer, work: Work) -> None:
     """Order the events, but for the start, which stays where it is. Most often they are in order already."""
     begin, order = d[ONSET], shift(work.order, d[ONSET])
     count, sorted_already = d[N_EVENTS] - begin, True
@@ -108,7 +108,7 @@ def sort_events(d, work):
 
 
 @inlined
-def begin_timeline(d, work):
+def begin_timeline(d: IntegerPointer, work: Work) -> None:
     """The timeline of a lane to which nothing happens: it starts at time 0, and after the last event there is none."""
     count = d[N_EVENTS]
     work.clock[START], work.clock[ALLOWED] = 0.0, 0.0
@@ -116,7 +116,7 @@ def begin_timeline(d, work):
 
 
 @compiled
-def set_timeline(lane, work):
+def set_timeline(lane: Lane, work: Work) -> bool:
     """When the lane starts and what happens when; says whether all of that is known."""
     never_inline()
     d, u, taus = lane.system, work.u, work.taus
@@ -135,7 +135,7 @@ def set_timeline(lane, work):
 
 
 @compiled
-def last_time(lane, work):
+def last_time(lane: Lane, work: Work) -> float:
     """When a solve ends: at the last time; if that is infinite, once nothing is left to happen."""
     end = lane.times[lane.n_times - 1] if lane.n_times > 0 else 0.0
     if end < math.inf:
@@ -151,7 +151,7 @@ def last_time(lane, work):
 
 
 @compiled
-def slide(lane, work, shifts, sign):
+def slide(lane: Lane, work: Work, shifts: DoublePointer, sign: float) -> None:
     """Move the sensitivities by a shift in time: S += sign f dtau/dp, with f where the states are now."""
     never_inline()
     d, u, slope = lane.system, work.u, work.middle
@@ -164,7 +164,7 @@ def slide(lane, work, shifts, sign):
 
 
 @compiled
-def add_shifts(lane, work, kind, numbers, shifts):
+def add_shifts(lane: Lane, work: Work, kind: IntegerPointer, numbers: DoublePointer, shifts: DoublePointer) -> bool:
     """Add the entries of dtau/dp of an event; says whether there are any."""
     u, columns = work.u, shift(kind, KIND_PATTERNS + kind[N_SETS])
     if kind[NNZ_WHEN] > 0:
@@ -175,7 +175,7 @@ def add_shifts(lane, work, kind, numbers, shifts):
 
 
 @compiled
-def jump(lane, work, segment, t, e):
+def jump(lane: Lane, work: Work, segment: DoublePointer, t: float, e: int) -> bool:
     """Let an event happen; says whether all is finite afterwards."""
     never_inline()
     d, u, z, entries = lane.system, work.u, work.z, work.entries
@@ -224,7 +224,9 @@ def jump(lane, work, segment, t, e):
 
 
 @compiled
-def happen(lane, work, rows, segment, row, place, t, stiff):
+def happen(
+    lane: Lane, work: Work, rows: Rows, segment: DoublePointer, row: Index, place: Index, t: float, stiff: bool
+) -> tuple[Index, Index]:
     """All that happens at time t, and between what is first and what is not the rows that are wanted at t.
 
     Returns the next row and the next event; -1 for one of them if something is not finite.
@@ -249,10 +251,11 @@ def happen(lane, work, rows, segment, row, place, t, stiff):
 
 
 @compiled
-def rows_before(lane, work, rows, stiff):
+def rows_before(lane: Lane, work: Work, rows: Rows, stiff: bool) -> Index:
     """Write the rows before an onset, which are those of the initial state; returns the next row."""
     never_inline()
-    row, here, width = np.int64(0), 0, 1 + 2 * lane.system[N_INPUTS]
+    row: Index = np.int64(0)
+    here, width = 0, 1 + 2 * lane.system[N_INPUTS]
     start = work.clock[START]
     while 0 <= row < lane.n_times and lane.times[row] < start:
         t = lane.times[row]

@@ -14,10 +14,10 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from equifinal.machine.pointers import always_inline, shift
+from equifinal.machine.pointers import DoublePointer, always_inline, shift
 from equifinal.ode.stepping.field import field, squared_error
 from equifinal.ode.stepping.layout import N_COLUMNS, N_STATES
-from equifinal.ode.stepping.structs import compiled, inlined
+from equifinal.ode.stepping.structs import Lane, Work, compiled, inlined
 
 # Row i: weights of the stages before it. The last row is the fifth-order solution.
 STAGES = [
@@ -50,16 +50,16 @@ DENSE = [
 A21, (A31, A32), (A41, A42, A43) = float(STAGES[0][0]), map(float, STAGES[1]), map(float, STAGES[2])
 A51, A52, A53, A54 = map(float, STAGES[3])
 A61, A62, A63, A64, A65 = map(float, STAGES[4])
-A71, _, A73, A74, A75, A76 = map(float, STAGES[5])
+A71, _A72, A73, A74, A75, A76 = map(float, STAGES[5])
 C2, C3, C4, C5 = map(float, NODES[:4])
-E1, _, E3, E4, E5, E6, E7 = map(float, ERROR)
-D1, _, D3, D4, D5, D6, D7 = map(float, DENSE)
+E1, _E2, E3, E4, E5, E6, E7 = map(float, ERROR)
+D1, _D2, D3, D4, D5, D6, D7 = map(float, DENSE)
 
 STABILITY_BOUND = 2.5  # of |h lambda|, a little before the method's stability region ends
 
 
 @compiled
-def explicit_attempt(lane, work, segment, t, h, controlled):
+def explicit_attempt(lane: Lane, work: Work, segment: DoublePointer, t: float, h: float, controlled: int) -> float:
     """One step of size h from (t, z); returns the square of its error in units of the tolerance.
 
     ``f0`` holds z'(t), ``k`` takes the six further stages and the error, ``scratch`` keeps the argument of the sixth.
@@ -93,7 +93,7 @@ def explicit_attempt(lane, work, segment, t, h, controlled):
 
 
 @compiled
-def at_stability_edge(lane, work, h, controlled):
+def at_stability_edge(lane: Lane, work: Work, h: float, controlled: int) -> bool:
     """Whether h times the dominant eigenvalue, estimated from two stages, leaves the stability region.
 
     Differences are taken in units of the tolerance: what is stiff is often small.
@@ -110,7 +110,7 @@ def at_stability_edge(lane, work, h, controlled):
 
 
 @inlined
-def explicit_interpolate(lane, work, theta, h):
+def explicit_interpolate(lane: Lane, work: Work, theta: float, h: float) -> None:
     """z at t + theta h into ``middle``, fourth order, from an accepted step."""
     size = lane.system[N_STATES] * (1 + lane.system[N_COLUMNS])
     z, f0 = work.z, work.f0

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 
-from equifinal.machine.pointers import always_inline, call, never_inline, shift
+from equifinal.machine.pointers import DoublePointer, IntegerPointer, always_inline, call, never_inline, shift
 from equifinal.ode.stepping.layout import (
     N_COLUMNS,
     N_INPUTS,
@@ -29,25 +29,25 @@ from equifinal.ode.stepping.layout import (
     RHS,
     TANGENT,
 )
-from equifinal.ode.stepping.structs import compiled
+from equifinal.ode.stepping.structs import Lane, Work, compiled
 
 
 @compiled
-def column_parameters(d):
+def column_parameters(d: IntegerPointer) -> IntegerPointer:
     """The parameter of each column of the sensitivities."""
     patterns = d[NNZ_JACOBIAN] + d[NNZ_FORCING] + d[NNZ_OUTPUT_X] + d[NNZ_OUTPUT_P] + d[NNZ_START]
     return shift(d, PATTERNS + 2 * patterns)
 
 
 @compiled
-def inputs_at(d, t, segment, u):
+def inputs_at(d: IntegerPointer, t: float, segment: DoublePointer, u: DoublePointer) -> None:
     n = d[N_INPUTS]
     for i in range(n):
         u[i] = segment[1 + i] + segment[1 + n + i] * (t - segment[0])
 
 
 @compiled
-def spread(d, entries, s, out):
+def spread(d: IntegerPointer, entries: DoublePointer, s: DoublePointer, out: DoublePointer) -> None:
     """out += J s + F, with the entries of J and then F given one after another."""
     m = d[N_COLUMNS]
     jacobian, forcing = d[NNZ_JACOBIAN], d[NNZ_FORCING]
@@ -64,7 +64,7 @@ def spread(d, entries, s, out):
 
 
 @compiled
-def field(lane, work, t, segment, z, out):
+def field(lane: Lane, work: Work, t: float, segment: DoublePointer, z: DoublePointer, out: DoublePointer) -> None:
     """z' into ``out``; leaves the inputs in ``u`` and, with sensitivities, f, df/dx, df/dp in ``entries``."""
     always_inline()
     d = lane.system
@@ -76,7 +76,9 @@ def field(lane, work, t, segment, z, out):
 
 
 @compiled
-def tangent_field(d, z, p, u, entries, out):
+def tangent_field(
+    d: IntegerPointer, z: DoublePointer, p: DoublePointer, u: DoublePointer, entries: DoublePointer, out: DoublePointer
+) -> None:
     never_inline()
     n = d[N_STATES]
     call(d[TANGENT], z, p, u, u, u, entries)
@@ -88,7 +90,7 @@ def tangent_field(d, z, p, u, entries, out):
 
 
 @compiled
-def all_finite(x, n):
+def all_finite(x: DoublePointer, n: int) -> bool:
     total = 0.0
     for i in range(n):
         total += x[i] * 0.0  # nan for nan and for infinity
@@ -96,7 +98,7 @@ def all_finite(x, n):
 
 
 @compiled
-def squared_error(lane, work, error, controlled):
+def squared_error(lane: Lane, work: Work, error: DoublePointer, controlled: int) -> float:
     """Mean square of the error in units of the tolerance; infinite if anything is not finite.
 
     Where sensitivities are controlled too, theirs if it is larger.

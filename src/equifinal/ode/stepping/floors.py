@@ -16,10 +16,10 @@ from __future__ import annotations
 
 import math
 
-from equifinal.machine.pointers import call, shift
+from equifinal.machine.pointers import DoublePointer, call, shift
 from equifinal.ode.stepping.field import column_parameters, inputs_at
 from equifinal.ode.stepping.layout import JACOBIAN, N_COLUMNS, N_OWN, N_STATES, NNZ_JACOBIAN, PATTERNS
-from equifinal.ode.stepping.structs import compiled, inlined
+from equifinal.ode.stepping.structs import Lane, Work, compiled, inlined
 
 SMALL_SHARE = 1e-5  # of the relative tolerance at the largest value: what may pass as zero
 SMALL_ENOUGH = 0.01  # the same, for a guess to do: the estimate of the error of the first step may be that wrong
@@ -32,12 +32,12 @@ NEGLIGIBLE = 1e-6  # of the state for all of the parameter: a sensitivity that m
 
 
 @compiled
-def floor_of(size, rtol, atol):
+def floor_of(size: float, rtol: float, atol: float) -> float:
     return min(atol, max(SMALL_SHARE * rtol * size, SMALLEST))
 
 
 @inlined
-def first_floors(lane, work, controlled):
+def first_floors(lane: Lane, work: Work, controlled: int) -> None:
     """Tolerances at the start; those of sensitivities once and for all."""
     n = lane.system[N_STATES]
     for i in range(n):
@@ -47,7 +47,7 @@ def first_floors(lane, work, controlled):
 
 
 @inlined
-def follow(lane, work):
+def follow(lane: Lane, work: Work) -> None:
     """Let tolerances grow with their states."""
     floors, largest = work.floors, work.largest
     for i in range(lane.system[N_STATES]):
@@ -58,7 +58,7 @@ def follow(lane, work):
 
 
 @compiled
-def guess_sizes(lane, work):
+def guess_sizes(lane: Lane, work: Work) -> float:
     """Tolerances of states that are still zero; returns the longest step for their sake.
 
     A tolerance without bound stands for a state to be followed from its first value on.
@@ -88,7 +88,7 @@ def guess_sizes(lane, work):
 
 
 @inlined
-def correct_sizes(lane, work):
+def correct_sizes(lane: Lane, work: Work) -> bool:
     """Whether a state came out much smaller than guessed: then its size is known now, and the solve to be repeated."""
     wrong = False
     for i in range(lane.system[N_STATES]):
@@ -100,7 +100,7 @@ def correct_sizes(lane, work):
 
 
 @compiled
-def lift_over_rounding(lane, work, segment, t, step):
+def lift_over_rounding(lane: Lane, work: Work, segment: DoublePointer, t: float, step: float) -> None:
     """Raise tolerances to the rounding errors of slopes, for which no step is short enough."""
     d, u = lane.system, work.u
     count, pattern = d[NNZ_JACOBIAN], shift(d, PATTERNS)
@@ -115,7 +115,7 @@ def lift_over_rounding(lane, work, segment, t, step):
 
 
 @inlined
-def note_slips(lane, work, error, missed):
+def note_slips(lane: Lane, work: Work, error: DoublePointer, missed: float) -> None:
     """The largest size and error of each sensitivity up to this step; errors may be larger than estimated."""
     n = lane.system[N_STATES]
     for i in range(n, n * (1 + lane.system[N_COLUMNS])):
@@ -126,7 +126,7 @@ def note_slips(lane, work, error, missed):
 
 
 @inlined
-def doubt_sensitivities(lane, work):
+def doubt_sensitivities(lane: Lane, work: Work) -> bool:
     """Whether steps were too long for a sensitivity whose size was not known by then; notes all sizes."""
     d, largest = lane.system, work.largest
     n, m, parameters = d[N_STATES], d[N_COLUMNS], column_parameters(d)

@@ -11,7 +11,16 @@ import math
 import numpy as np
 from numba import types
 
-from equifinal.machine.pointers import Doubles, Integers, always_inline, integers_at, shift, take_next
+from equifinal.machine.pointers import (
+    DoublePointer,
+    Doubles,
+    IntegerPointer,
+    Integers,
+    always_inline,
+    integers_at,
+    shift,
+    take_next,
+)
 from equifinal.ode.stepping.control import LEAST_ERROR, LEAST_MEMORY, growth, rough_log2
 from equifinal.ode.stepping.events import (
     ALLOWED,
@@ -37,7 +46,18 @@ from equifinal.ode.stepping.floors import (
 from equifinal.ode.stepping.layout import N_COLUMNS, N_EVENTS, N_INPUTS, N_OWN, N_SENSITIVITIES, N_STATES, ONSET
 from equifinal.ode.stepping.output import blank_rows, set_start, write_rows
 from equifinal.ode.stepping.stiff import interpolation_doubt, prepare, stiff_attempt
-from equifinal.ode.stepping.structs import Rows, compiled, divided, inlined, lane_of, read_batch, rows_of
+from equifinal.ode.stepping.structs import (
+    Index,
+    Lane,
+    Rows,
+    Work,
+    compiled,
+    divided,
+    inlined,
+    lane_of,
+    read_batch,
+    rows_of,
+)
 
 OK, TOO_MANY_STEPS, STEP_TOO_SMALL, NOT_FINITE = 0, 1, 2, 3
 AUTO, EXPLICIT, STIFF = 0, 1, 2
@@ -53,7 +73,7 @@ LARGEST_DOUBT = 10.0**2  # about the interior of a stiff step: the square, in un
 
 
 @compiled
-def begin(lane, work, rows, controlled):
+def begin(lane: Lane, work: Work, rows: Rows, controlled: int) -> bool:
     """Set the start, with all rows still unknown; says whether it is finite."""
     n = lane.system[N_STATES]
     blank_rows(lane, rows, np.int64(0))
@@ -65,7 +85,7 @@ def begin(lane, work, rows, controlled):
 
 
 @compiled
-def evaluate(lane, work, segment, t, stiff):
+def evaluate(lane: Lane, work: Work, segment: DoublePointer, t: float, stiff: bool) -> bool:
     """z' at the beginning of a step, and what else a stiff step needs; says whether it is finite."""
     field(lane, work, t, segment, work.z, work.f0)
     if not all_finite(work.f0, lane.system[N_STATES]):
@@ -76,7 +96,7 @@ def evaluate(lane, work, segment, t, stiff):
 
 
 @compiled
-def first_step(lane, work, segment, t, span):
+def first_step(lane: Lane, work: Work, segment: DoublePointer, t: float, span: float) -> float:
     """A first step from the size of z, z' and a difference of z' (Hairer, Norsett, Wanner I, II.4).
 
     States that are zero have no say.
@@ -105,7 +125,7 @@ def first_step(lane, work, segment, t, span):
 
 
 @compiled
-def too_bold(lane, work, h):
+def too_bold(lane: Lane, work: Work, h: float) -> bool:
     """Whether a step would change a state by more than its size, as one from before a jump of the inputs may.
 
     Error estimates are no guard against that: a Hill function that switches at the very beginning of a step weighs
@@ -118,7 +138,7 @@ def too_bold(lane, work, h):
 
 
 @compiled
-def move(lane, work, stiff):
+def move(lane: Lane, work: Work, stiff: bool) -> None:
     """Go to the end of an accepted step."""
     always_inline()
     n = lane.system[N_STATES]
@@ -133,7 +153,7 @@ def move(lane, work, stiff):
 
 
 @inlined
-def integrate(lane, work, rows, controlled):
+def integrate(lane: Lane, work: Work, rows: Rows, controlled: int) -> int:
     """Integrate one lane from its start through all times; returns its status. Rows not reached are NaN.
 
     ``controlled`` is how many entries of z have their errors controlled: the states, or all.
@@ -144,11 +164,12 @@ def integrate(lane, work, rows, controlled):
     stiff = method == STIFF
     t, h, log_before, at_edge, calm = work.clock[START], 0.0, LEAST_MEMORY, 0, 0
     fresh, rejected, noisy, undefined, landing, turned = True, False, False, False, False, True
-    segment, here, place = inputs, 0, np.int64(0)  # not a literal, for which functions would be compiled once more
+    segment, here = inputs, 0
+    place: Index = np.int64(0)  # not a literal, for which functions would be compiled once more
     if not begin(lane, work, rows, controlled):
         return NOT_FINITE
     final, due = last_time(lane, work), due_at(work, place)
-    row = rows_before(lane, work, rows, stiff) if lane.system[ONSET] != 0 else np.int64(0)
+    row: Index = rows_before(lane, work, rows, stiff) if lane.system[ONSET] != 0 else np.int64(0)
     while True:
         while here + 1 < lane.n_segments and inputs[(here + 1) * width] <= t:
             here += 1
@@ -231,7 +252,7 @@ def integrate(lane, work, rows, controlled):
 
 
 @compiled
-def solved_again(lane, work, status, controlled):
+def solved_again(lane: Lane, work: Work, status: int, controlled: int) -> int:
     """How many entries are to be controlled in another solve; 0 if there is no need for one.
 
     Lanes are solved again while sizes were guessed too large, and then for sensitivities if they are in doubt.
@@ -245,14 +266,14 @@ def solved_again(lane, work, status, controlled):
 
 
 @compiled
-def only_sensitivities(lane, work, rows):
+def only_sensitivities(lane: Lane, work: Work, rows: Rows) -> Rows:
     """Rows of which states and outputs remain as they are."""
     outputs = shift(work.spare, lane.system[N_STATES])
     return Rows(work.spare, outputs, rows.sensitivities, rows.state_sensitivities, 0, 0)
 
 
 @compiled
-def blank_after_failure(lane, rows):
+def blank_after_failure(lane: Lane, rows: Rows) -> None:
     """Leave nothing at all from the first row on that has no sensitivities."""
     row, width = np.int64(0), lane.system[N_STATES] * lane.system[N_SENSITIVITIES]
     while not math.isnan(rows.state_sensitivities[row * width]):
@@ -260,7 +281,7 @@ def blank_after_failure(lane, rows):
     blank_rows(lane, rows, row)
 
 
-def solve_lanes(table, room):
+def solve_lanes(table: IntegerPointer, room: DoublePointer) -> None:
     """Solve lanes as the counter deals them out, until there are no more."""
     batch = read_batch(table)
     d, status, counter = integers_at(batch.system), integers_at(batch.status), integers_at(batch.counter)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from equifinal.machine.pointers import call, doubles_at, never_inline, shift
+from equifinal.machine.pointers import DoublePointer, call, doubles_at, never_inline, shift
 from equifinal.ode.stepping.explicit import explicit_interpolate
 from equifinal.ode.stepping.field import all_finite, column_parameters, inputs_at
 from equifinal.ode.stepping.layout import (
@@ -24,11 +24,11 @@ from equifinal.ode.stepping.layout import (
     START_TANGENT,
 )
 from equifinal.ode.stepping.stiff import stiff_interpolate
-from equifinal.ode.stepping.structs import compiled, inlined
+from equifinal.ode.stepping.structs import Index, Lane, Rows, Work, compiled, inlined
 
 
 @inlined
-def set_start(lane, work):
+def set_start(lane: Lane, work: Work) -> None:
     """Initial values, and their derivatives by the parameters when sensitivities are asked for."""
     d, u, z, entries = lane.system, work.u, work.z, work.entries
     n, m = d[N_STATES], d[N_COLUMNS]
@@ -54,13 +54,13 @@ def set_start(lane, work):
 
 
 @compiled
-def blank(values, count):
+def blank(values: DoublePointer, count: int) -> None:
     for i in range(count):
         values[i] = math.nan
 
 
 @compiled
-def blank_rows(lane, rows, row):
+def blank_rows(lane: Lane, rows: Rows, row: Index) -> None:
     """Make all rows from ``row`` on NaN."""
     never_inline()
     d, count = lane.system, lane.n_times - row
@@ -72,7 +72,17 @@ def blank_rows(lane, rows, row):
 
 
 @compiled
-def write_rows(lane, work, rows, segment, row, t, step, until, stiff):
+def write_rows(
+    lane: Lane,
+    work: Work,
+    rows: Rows,
+    segment: DoublePointer,
+    row: Index,
+    t: float,
+    step: float,
+    until: float,
+    stiff: bool,
+) -> Index:
     """Write what is wanted at t, if the step is 0, or else in the step before ``until``.
 
     Returns the first row that is later, or -1 if something is not finite.
@@ -95,7 +105,7 @@ def write_rows(lane, work, rows, segment, row, t, step, until, stiff):
 
 
 @inlined
-def write_row(lane, work, rows, row, z):
+def write_row(lane: Lane, work: Work, rows: Rows, row: Index, z: DoublePointer) -> bool:
     """Write states, outputs and sensitivities; says whether all are finite that must be."""
     d, u, entries = lane.system, work.u, work.entries
     n, m, n_outputs, width = d[N_STATES], d[N_COLUMNS], d[N_OUTPUTS], d[N_SENSITIVITIES]

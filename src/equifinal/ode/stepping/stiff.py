@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import math
 
-from equifinal.machine.pointers import call, shift
+from equifinal.machine.pointers import DoublePointer, IntegerPointer, call, shift
 from equifinal.ode.stepping.field import field, spread, squared_error
 from equifinal.ode.stepping.layout import (
     CURVATURE,
@@ -35,14 +35,14 @@ from equifinal.ode.stepping.layout import (
     PATTERNS,
 )
 from equifinal.ode.stepping.rodas5p import A_AT, C_AT, D_AT, GAMMA, H_AT, NODE_AT
-from equifinal.ode.stepping.structs import compiled, inlined
+from equifinal.ode.stepping.structs import Lane, Work, compiled, inlined
 
 DIAGONAL = 1e4  # how much larger another pivot, in units of its row, must be to be preferred to the diagonal
 LARGEST_LAST_TERM = 27 / 256  # of theta^3 (1 - theta) on a step
 
 
 @inlined
-def prepare(lane, work, segment):
+def prepare(lane: Lane, work: Work, segment: DoublePointer) -> None:
     """What all attempts from (t, z) share: u, the entries of J, and f_t. To be called after `field` at (t, z)."""
     d, u = lane.system, work.u
     for i in range(d[N_INPUTS]):
@@ -57,7 +57,9 @@ def prepare(lane, work, segment):
 
 
 @inlined
-def factorise(d, h, jacobian, w, pivots, rows):
+def factorise(
+    d: IntegerPointer, h: float, jacobian: DoublePointer, w: DoublePointer, pivots: DoublePointer, rows: DoublePointer
+) -> bool:
     """LU factors of I/(gamma h) - J with row exchanges, in place; False if singular or not finite.
 
     Zero entries are passed over, which makes nearly banded systems cheap. The diagonal is preferred as pivot, for then
@@ -110,7 +112,7 @@ def factorise(d, h, jacobian, w, pivots, rows):
 
 
 @compiled
-def solve(n, m, w, pivots, b):
+def solve(n: int, m: int, w: DoublePointer, pivots: DoublePointer, b: DoublePointer) -> None:
     """Overwrite b, n rows and m columns, by the solution for all columns."""
     for c in range(n):
         best = int(pivots[c])
@@ -134,7 +136,7 @@ def solve(n, m, w, pivots, b):
 
 
 @compiled
-def stiff_attempt(lane, work, segment, t, h, controlled):
+def stiff_attempt(lane: Lane, work: Work, segment: DoublePointer, t: float, h: float, controlled: int) -> float:
     """One step of size h from (t, z); returns the square of its error in units of the tolerance.
 
     ``f0`` holds z'(t), `prepare` has filled ``u0``, ``jacobian`` and ``drift``; ``k`` takes the eight stages.
@@ -179,7 +181,7 @@ def stiff_attempt(lane, work, segment, t, h, controlled):
 
 
 @inlined
-def stiff_interpolate(lane, work, theta):
+def stiff_interpolate(lane: Lane, work: Work, theta: float) -> None:
     """z at t + theta h into ``middle``, fourth order, from an accepted step."""
     size = lane.system[N_STATES] * (1 + lane.system[N_COLUMNS])
     tableau, middle, rest = shift(lane.tableau, H_AT), work.middle, 1.0 - theta
@@ -193,7 +195,7 @@ def stiff_interpolate(lane, work, theta):
 
 
 @compiled
-def interpolation_doubt(lane, work, controlled):
+def interpolation_doubt(lane: Lane, work: Work, controlled: int) -> float:
     """How much the interpolant's last term contributes at most: the square, in units of the tolerance.
 
     The error estimate looks at the end of the step only, where stiff components are damped; inside a long

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol, TypeVar
 
+import numpy as np
 from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic
 
-from equifinal.machine.pointers import Integers, doubles_at, integers_at, shift
+from equifinal.machine.pointers import DoublePointer, IntegerPointer, Integers, doubles_at, integers_at, shift
 from equifinal.ode.stepping.layout import (
     N_COLUMNS,
     N_EVENTS,
@@ -26,8 +28,20 @@ OPTIONS: dict[str, Any] = {
     **{"error_model": "numpy", "fastmath": {"contract"}},
     **{"no_cpython_wrapper": True, "no_cfunc_wrapper": True},
 }
-compiled = njit(**OPTIONS)
-inlined = njit(**OPTIONS, inline="always")  # for what is called at one place: by itself it would be compiled twice
+Index = int | np.int64  # of a row or an event: literals would have functions compiled once more
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class Compiler(Protocol):
+    """What makes machine code of a function, which is called as before."""
+
+    def __call__(self, function: Function, /) -> Function: ...
+
+
+compiled: Compiler = njit(**OPTIONS)
+inlined: Compiler = njit(
+    **OPTIONS, inline="always"
+)  # for what is called at one place: by itself it would be compiled twice
 
 
 class Lane(NamedTuple):
@@ -88,7 +102,7 @@ class Rows(NamedTuple):
 
 
 @compiled
-def divided(d, room):
+def divided(d: IntegerPointer, room: DoublePointer) -> Work:
     """The parts of a thread's room; `equifinal.ode.compile` knows how large it must be."""
     n, n_inputs = d[N_STATES], d[N_INPUTS]
     size = n * (1 + d[N_COLUMNS])
@@ -141,7 +155,7 @@ read_batch: Any = intrinsic(_read_batch)
 
 
 @compiled
-def lane_of(batch, lane):
+def lane_of(batch: Batch, lane: int) -> Lane:
     d, tolerances = integers_at(batch.system), doubles_at(batch.tolerances)
     starts = batch.starts
     if starts != 0:
@@ -166,7 +180,7 @@ def lane_of(batch, lane):
 
 
 @compiled
-def rows_of(batch, lane):
+def rows_of(batch: Batch, lane: int) -> Rows:
     d = integers_at(batch.system)
     n, n_outputs, width = d[N_STATES], d[N_OUTPUTS], d[N_SENSITIVITIES]
     first = lane * batch.n_times

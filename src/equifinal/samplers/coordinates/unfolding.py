@@ -59,11 +59,14 @@ class Unfolding:
     """
 
     def __init__(self, fibre: Fibre):
-        self.finer, self.block, self.columns = fibre, None, np.empty(0, np.int64)
+        self.finer: Fibre = fibre
+        self.block: Fibre | None = None
+        self.columns: NDArray[np.int64] = np.empty(0, np.int64)
         found = _block(fibre)
         if found:
             self.finer, self.block, self.columns = found
-        self.moved, self._held = np.arange(self.finer.rank), np.zeros(self.finer.rank)
+        self.moved: NDArray[np.int64] = np.arange(self.finer.rank)
+        self._held = np.zeros(self.finer.rank)
 
     def holding(self, parameters: Sequence[str], values: Array) -> Unfolding:
         """The same with combinations that are parameters by themselves held at these coordinates."""

@@ -19,6 +19,8 @@ from equifinal.samplers.geometric.rattle_loops import (
     OK,
     Array,
     Integers,
+    Place,
+    Rules,
     copy,
     dot,
     forth_and_back,
@@ -76,7 +78,7 @@ class Transition(NamedTuple):
 
 
 @compiled
-def log_prior_at(space, v):
+def log_prior_at(space: Space, v: Array) -> float:
     """log p in sampling coordinates."""
     for k in range(v.size):
         space.u[0, k] = v[k] * space.scale[k]
@@ -85,7 +87,7 @@ def log_prior_at(space, v):
 
 
 @compiled
-def labels_at(space, v):
+def labels_at(space: Space, v: Array) -> Array:
     """Fill in ``space.out``: xi, labels and their gradients in theta; theta."""
     for k in range(v.size):
         space.u[0, k] = v[k] * space.scale[k]
@@ -95,7 +97,7 @@ def labels_at(space, v):
 
 
 @compiled
-def same_labels(space, q, v, end):
+def same_labels(space: Space, q: int, v: Array, end: Array) -> bool:
     """Whether two points of a fibre have the same labels: far closer than branches are, far looser than rounding."""
     labels_at(space, v)
     for i in range(space.labels):
@@ -111,13 +113,13 @@ def same_labels(space, q, v, end):
 
 
 @compiled
-def to_v(space, u, v):
+def to_v(space: Space, u: Array, v: Array) -> None:
     for k in range(u.size):
         v[k] = u[k] / space.scale[k]
 
 
 @compiled
-def to_u(space, v, u):
+def to_u(space: Space, v: Array, u: Array) -> None:
     for k in range(v.size):
         u[k] = v[k] * space.scale[k]
 
@@ -126,7 +128,9 @@ def to_u(space, v, u):
 
 
 @compiled
-def move_along(rules, place, space, weights, v, prior, eps, steps):
+def move_along(
+    rules: Rules, place: Place, space: Space, weights: Weights, v: Array, prior: float, eps: float, steps: int
+) -> tuple[int, float, float]:
     """One move from v, the momentum in ``place``: a status, log of the acceptance ratio, and the end's log prior."""
     status, start, end, _ = forth_and_back(rules, place, v, eps, steps, space.end, space.end_p)
     if status != OK:
@@ -141,7 +145,20 @@ def move_along(rules, place, space, weights, v, prior, eps, steps):
 
 
 @compiled
-def sweep(rules, place, space, weights, position, prior, eps, steps, normals, uniforms, acceptance, counts):
+def sweep(
+    rules: Rules,
+    place: Place,
+    space: Space,
+    weights: Weights,
+    position: Array,
+    prior: Array,
+    eps: Array,
+    steps: Integers,
+    normals: Array,
+    uniforms: Array,
+    acceptance: Array,
+    counts: Integers,
+) -> None:
     """Moves along the fibre, in place: normals (1 + moves, chains, d), uniforms (chains, 1 + 2 moves), first unused.
 
     Moves that fail, leave the support or change branches are rejected, and counted by their status.
@@ -171,7 +188,7 @@ def sweep(rules, place, space, weights, position, prior, eps, steps, normals, un
 
 
 @compiled
-def prepare(rules, place, space, transition, v):
+def prepare(rules: Rules, place: Place, space: Space, transition: Transition, v: Array) -> tuple[int, float]:
     """Survey v, fill in the triangle T = D N^T, D = D(h o xi), so that D^+ = N^T T^-1; a status and log J of h o xi."""
     status, log_j = survey(rules, place, v)
     if status != OK:
@@ -191,7 +208,7 @@ def prepare(rules, place, space, transition, v):
 
 
 @compiled
-def propose(place, space, transition, chain, z, v, target):
+def propose(place: Place, space: Space, transition: Transition, chain: int, z: Array, v: Array, target: Array) -> None:
     """target = v + D(h o xi)^+ s L z_N + s_T Pi_T z with z_N = N z; or v + s_N Pi_N z + s_T Pi_T z."""
     q, d = place.normal.shape
     across, along = math.exp(transition.log_normal[chain]), math.exp(transition.log_tangent[chain])
@@ -219,7 +236,16 @@ def propose(place, space, transition, chain, z, v, target):
 
 
 @compiled
-def log_proposal(place, space, transition, weights, log_j, chain, v, target):
+def log_proposal(
+    place: Place,
+    space: Space,
+    transition: Transition,
+    weights: Weights,
+    log_j: float,
+    chain: int,
+    v: Array,
+    target: Array,
+) -> float:
     """log q(target | v) but for a constant, where v was prepared.
 
     Pulled back, q is normal with covariance D^+ s^2 L L^T D^+T + s_T^2 Pi_T, D = D(h o xi), of which the determinant is
@@ -251,7 +277,17 @@ def log_proposal(place, space, transition, weights, log_j, chain, v, target):
 
 
 @compiled
-def cross(rules, place, space, transition, weights, chain, z, v, target):
+def cross(
+    rules: Rules,
+    place: Place,
+    space: Space,
+    transition: Transition,
+    weights: Weights,
+    chain: int,
+    z: Array,
+    v: Array,
+    target: Array,
+) -> tuple[int, float]:
     """A proposal from v; a status, and log q(v | target) - log q(target | v)."""
     status, log_j = prepare(rules, place, space, transition, v)
     if status != OK:
@@ -265,7 +301,18 @@ def cross(rules, place, space, transition, weights, chain, z, v, target):
 
 
 @compiled
-def transit(rules, place, space, transition, weights, position, normals, proposal, log_ratio, counts):
+def transit(
+    rules: Rules,
+    place: Place,
+    space: Space,
+    transition: Transition,
+    weights: Weights,
+    position: Array,
+    normals: Array,
+    proposal: Array,
+    log_ratio: Array,
+    counts: Integers,
+) -> None:
     """Transition proposals of all chains, and log of q backwards over q forwards; NaN and -inf if undefined."""
     rules, place, space, transition = uncounted(rules), uncounted(place), uncounted(space), uncounted(transition)
     for i in range(len(position)):
@@ -281,8 +328,21 @@ def transit(rules, place, space, transition, weights, position, normals, proposa
 
 @compiled
 def compose(
-    rules, place, space, transition, weights, position, normals, momenta, uniforms, eps, steps, result, along, counts
-):
+    rules: Rules,
+    place: Place,
+    space: Space,
+    transition: Transition,
+    weights: Weights,
+    position: Array,
+    normals: Array,
+    momenta: Array,
+    uniforms: Array,
+    eps: Array,
+    steps: Integers,
+    result: tuple[Array, Array],
+    along: Array,
+    counts: Integers,
+) -> None:
     """Composite proposals of all chains, and log of the acceptance ratio but for pi(u')/pi(u): both in ``result``.
 
     Along the fibre u -> w, then across w -> u':  q(w|u') J(u) N(p') / (q(u'|w) J(w) N(p));
@@ -329,7 +389,9 @@ def compose(
 
 
 @compiled
-def locate(rules, place, space, transition, position, values, log_size):
+def locate(
+    rules: Rules, place: Place, space: Space, transition: Transition, position: Array, values: Array, log_size: Array
+) -> None:
     """h(xi(u)) of all chains, and the log of the typical size of a pulled-back step, (det L / J)^(1/q); NaN if none."""
     rules, place, space, transition = uncounted(rules), uncounted(place), uncounted(space), uncounted(transition)
     q = place.xi.size

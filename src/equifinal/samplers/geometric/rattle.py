@@ -40,7 +40,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -116,7 +116,7 @@ class Constraint:
             raise SamplingError("a constraint needs the address of its function")
         object.__setattr__(self, "data", np.array(self.data, dtype=np.int64, ndmin=1, order="C"))
 
-    def __reduce__(self):  # elsewhere its addresses would point anywhere
+    def __reduce__(self) -> NoReturn:  # elsewhere its addresses would point anywhere
         raise TypeError("a Constraint holds addresses of this process and cannot be sent to another")
 
 

@@ -6,13 +6,16 @@ Chains share nothing but room to work in, so that a chain's move does not depend
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from equifinal.machine.arrays import call, uncounted
 from equifinal.machine.compiled import compiled
+
+if TYPE_CHECKING:
+    from equifinal.samplers.geometric.rattle import Move, Projection
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -49,7 +52,7 @@ class Place(NamedTuple):
 
 
 @compiled
-def all_finite(x):
+def all_finite(x: Array) -> bool:
     finite = True
     for k in range(x.size):
         finite &= math.isfinite(x[k])
@@ -57,7 +60,7 @@ def all_finite(x):
 
 
 @compiled
-def largest(x):
+def largest(x: Array) -> float:
     size = 0.0
     for k in range(x.size):
         size = max(size, abs(x[k]))
@@ -65,7 +68,7 @@ def largest(x):
 
 
 @compiled
-def dot(x, y):
+def dot(x: Array, y: Array) -> float:
     total = 0.0
     for k in range(x.size):
         total += x[k] * y[k]
@@ -73,13 +76,13 @@ def dot(x, y):
 
 
 @compiled
-def copy(x, sign, target):
+def copy(x: Array, sign: float, target: Array) -> None:
     for k in range(x.size):
         target[k] = sign * x[k]
 
 
 @compiled
-def make_tangential(normal, rows, p):
+def make_tangential(normal: Array, rows: int, p: Array) -> None:
     """p - N^T N p, for the first ``rows`` of N."""
     for i in range(rows):
         along = 0.0
@@ -90,7 +93,7 @@ def make_tangential(normal, rows, p):
 
 
 @compiled
-def orthonormalise(jacobian, normal):
+def orthonormalise(jacobian: Array, normal: Array) -> tuple[int, float]:
     """N and log J from Dxi = L N with L lower triangular: Gram-Schmidt, twice, which is enough.
 
     Each row is first divided by its largest entry, and L_ii, what is left of row i beyond the span of the rows before
@@ -119,7 +122,7 @@ def orthonormalise(jacobian, normal):
 
 
 @compiled
-def survey(rules, place, u):
+def survey(rules: Rules, place: Place, u: Array) -> tuple[int, float]:
     """Fill in xi, Dxi, N and the force at u; a status and log J."""
     status, log_j = OK, 0.0
     if place.xi.size > 0:
@@ -132,7 +135,7 @@ def survey(rules, place, u):
 
 
 @compiled
-def solve(a, b):
+def solve(a: Array, b: Array) -> bool:
     """b <- a^-1 b by elimination with row exchanges, a destroyed; False if singular.
 
     Rows are divided by their largest entries first, or the exchanges would depend on their scales.
@@ -169,7 +172,7 @@ def solve(a, b):
 
 
 @compiled
-def return_to_level(rules, place, u):
+def return_to_level(rules: Rules, place: Place, u: Array) -> tuple[bool, int]:
     """Newton's method for u - N^T mu on the level set, N as it is; whether it converged, and how many iterations.
 
     Each is (Dxi(u) N^T) mu = xi(u) - c, followed by u <- u - N^T mu.
@@ -201,7 +204,7 @@ def return_to_level(rules, place, u):
 
 
 @compiled
-def kick(rules, place, time, p):
+def kick(rules: Rules, place: Place, time: float, p: Array) -> None:
     """Let the force act for a time, within the tangent space."""
     if rules.g != 0:
         for k in range(p.size):
@@ -210,7 +213,9 @@ def kick(rules, place, time, p):
 
 
 @compiled
-def travel(rules, place, log_j, u, p, eps, steps):
+def travel(
+    rules: Rules, place: Place, log_j: float, u: Array, p: Array, eps: float, steps: int
+) -> tuple[int, float, int]:
     """Take the steps, in place, from a point that was surveyed; a status, log J at the end, Newton iterations."""
     spent = 0
     for _ in range(steps):
@@ -234,7 +239,7 @@ def travel(rules, place, log_j, u, p, eps, steps):
 
 
 @compiled
-def same(x, y, sign, tolerance):
+def same(x: Array, y: Array, sign: float, tolerance: float) -> bool:
     """Whether x and ``sign`` y agree."""
     allowed = tolerance * (1.0 + largest(y))
     agree = True
@@ -244,7 +249,9 @@ def same(x, y, sign, tolerance):
 
 
 @compiled
-def forth_and_back(rules, place, u, eps, steps, end_u, end_p):
+def forth_and_back(
+    rules: Rules, place: Place, u: Array, eps: float, steps: int, end_u: Array, end_p: Array
+) -> tuple[int, float, float, int]:
     """One move from u with the momentum in ``place``; a status, log J at both ends, Newton iterations."""
     p, back_u, back_p = place.p, place.back_u, place.back_p
     status, start = survey(rules, place, u)
@@ -267,7 +274,9 @@ def forth_and_back(rules, place, u, eps, steps, end_u, end_p):
 
 
 @compiled
-def move_chains(rules, place, start_u, start_p, eps, steps, moved):
+def move_chains(
+    rules: Rules, place: Place, start_u: Array, start_p: Array, eps: Array, steps: Integers, moved: Move
+) -> None:
     """Fill in ``moved``, a `Move`."""
     rules, place = uncounted(rules), uncounted(place)
     for i in range(len(start_u)):
@@ -284,7 +293,7 @@ def move_chains(rules, place, start_u, start_p, eps, steps, moved):
 
 
 @compiled
-def project_chains(rules, place, u, projected):
+def project_chains(rules: Rules, place: Place, u: Array, projected: Projection) -> None:
     """Make the momenta of ``projected``, a `Projection`, tangential in place."""
     rules, place = uncounted(rules), uncounted(place)
     for i in range(len(u)):

@@ -44,7 +44,9 @@ from equifinal.samplers.geometric.scaled_fibre import equipment, scaled_fibre
 from equifinal.samplers.geometric.settings import WARMUP, Settings
 from equifinal.samplers.protocol import (
     Info,
+    Init,
     NoPlan,
+    RunBlock,
     Start,
     Task,
     concatenated,
@@ -241,5 +243,5 @@ def _adapt_transition(state: State, acceptance: Array, settings: Settings, itera
     return state._replace(mean=mean, covariance=covariance, log_scale=log_scale, log_tangent=log_tangent, factor=factor)
 
 
-init = starting(search, begin)
-run_block = steps_in_a_block(step)
+init: Init = starting(search, begin)
+run_block: RunBlock = steps_in_a_block(step)

@@ -8,7 +8,7 @@ from typing import Any
 
 from equifinal.errors import DataError, did_you_mean
 
-PAPER = {
+PAPER: dict[str, str | float] = {
     "kernel": "composite",
     "transition": "paper",
     "step_size": 0.005,

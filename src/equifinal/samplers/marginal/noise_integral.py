@@ -96,20 +96,23 @@ class NoiseIntegral:
     """
 
     def __init__(self, posterior: Posterior, parameters: tuple[str, ...], start: Array, scale: Array, number: int):
-        self.posterior, self.parameters, self.start, self.scale = posterior, parameters, start, scale
+        self.posterior = posterior
+        self.parameters = parameters
+        self.start = start
+        self.scale = scale
         k = len(parameters)
-        self.number = number if parameters else 1
-        self.columns = np.array([posterior.parameters.index(name) for name in parameters], np.int64)
+        self.number: int = number if parameters else 1
+        self.columns: NDArray[np.int64] = np.array([posterior.parameters.index(name) for name in parameters], np.int64)
         self._pairs = _pairs(posterior, parameters) if parameters else np.empty((0, 2), np.int64)
-        self.groups = _groups(k, self._pairs)
+        self.groups: list[Integers] = _groups(k, self._pairs)
         self._group_of = np.zeros(k, np.int64)
-        self.base = np.empty((self.number, k))
+        self.base: NDArray[np.float64] = np.empty((self.number, k))
         for g, own in enumerate(self.groups):
             self._group_of[own], self.base[:, own] = g, lattice(self.number, len(own))
         self._table = np.ascontiguousarray(posterior.table[self.columns])
         self._stencil = _stencil(k, self._pairs)
         self._bounds = self._support() if parameters else np.empty((2, 0))
-        self.log_prior_at_start = float(self._log_prior(start[None])[1][0])
+        self.log_prior_at_start: float = float(self._log_prior(start[None])[1][0])
 
     def uniforms(self, rng: np.random.Generator, number: int) -> Array:
         """(number, M, k), for as many estimates."""

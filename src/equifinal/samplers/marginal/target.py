@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from equifinal.fibre import Fibre
 from equifinal.posterior.posterior import Posterior
-from equifinal.samplers.coordinates.unfolding import unfolding
+from equifinal.samplers.coordinates.unfolding import Unfolding, unfolding
 from equifinal.samplers.marginal.noise_integral import Integrated, NoiseIntegral
 from equifinal.samplers.points.estimator import Estimate, Estimator, EstimatorByC
 from equifinal.samplers.points.law import Moments
@@ -56,8 +56,11 @@ class Target:
     """
 
     def __init__(self, posterior: Posterior, fibre: Fibre, tool: AnyEstimator, integral: NoiseIntegral):
-        self.posterior, self.fibre, self.tool, self.integral = posterior, fibre, tool, integral
-        self.coordinates = unfolding(fibre).holding(integral.parameters, integral.start)
+        self.posterior = posterior
+        self.fibre = fibre
+        self.tool = tool
+        self.integral = integral
+        self.coordinates: Unfolding = unfolding(fibre).holding(integral.parameters, integral.start)
 
     def numbers(self, rng: np.random.Generator, number: int) -> Numbers:
         """Draw the random numbers of so many estimates."""
@@ -97,9 +100,12 @@ class CountedTarget:
     """The log of the target at points, each with new points on its fibre; and what that has cost so far."""
 
     def __init__(self, target: Target, moments: Moments, rng: np.random.Generator):
-        self.target, self.moments, self.rng = target, moments, rng
-        self.coordinates = target.coordinates
-        self.solves = self.failures = 0
+        self.target = target
+        self.moments = moments
+        self.rng = rng
+        self.coordinates: Unfolding = target.coordinates
+        self.solves: int = 0
+        self.failures: int = 0
 
     def log_target(self, x: Array) -> Array:
         return np.concatenate([made.log_target for made in self.in_pieces(x)])

@@ -50,7 +50,8 @@ class BlockLaw:
 
     def __init__(self, fibre: Fibre, make_law: Callable[[Fibre], Law]):
         self.parts: list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], Law]] = []
-        self.dimension, self.rank = fibre.dimension, fibre.rank
+        self.dimension: int = fibre.dimension
+        self.rank: int = fibre.rank
         free = [int(k) for k in fibre.chart.free]
         for block in blocks(fibre):
             own = [k for k in free if k in block.parameters]
@@ -67,7 +68,7 @@ class BlockLaw:
             moments = [*block.combinations, *(self.rank + k for k in block.parameters)]
             rows = np.array(block.combinations, np.int64), np.array(at, np.int64), np.array(moments, np.int64)
             self.parts.append((*rows, make_law(part)))
-        self.width = sum(law.width for *_, law in self.parts)
+        self.width: int = sum(law.width for *_, law in self.parts)
 
     def draw(self, c: Array, uniforms: Array, moments: Moments) -> Drawn:
         free, total, start = np.empty((*uniforms.shape[:2], self.dimension)), np.zeros(uniforms.shape[:2]), 0

@@ -34,7 +34,7 @@ from equifinal.errors import SamplingError
 from equifinal.fibre import Fibre
 from equifinal.machine.compiled import compiled
 from equifinal.samplers.points.lattice import lattice, shifted
-from equifinal.samplers.points.law import Drawn, Moments
+from equifinal.samplers.points.law import Drawn, Law, Moments
 from equifinal.samplers.points.laws import LawChoice, make_law
 
 Array = NDArray[np.float64]
@@ -84,14 +84,16 @@ class Estimator:
         roots: str = "sum",
         charts: Sequence[Sequence[str]] = (),
     ):
-        self.fibre, self.number, self.one_root = fibre, number, roots == "one"
-        self.charts = [fibre.with_partition(tuple(free)) for free in charts] or [fibre]
+        self.fibre = fibre
+        self.number = number
+        self.one_root: bool = roots == "one"
+        self.charts: list[Fibre] = [fibre.with_partition(tuple(free)) for free in charts] or [fibre]
         if self.one_root and len(self.charts) > 1:
             raise SamplingError("several charts need the sum over the roots of each point, not one root")
-        self.laws = [make_law(chart, law) for chart in self.charts]
-        self.choices = int(self.one_root or len(self.charts) > 1)  # a uniform for the root, or for the chart
-        self.width = max(law.width for law in self.laws) + self.choices
-        self.base = lattice(number, self.width) if points == "lattice" else None
+        self.laws: list[Law] = [make_law(chart, law) for chart in self.charts]
+        self.choices: int = int(self.one_root or len(self.charts) > 1)  # a uniform for the root, or for the chart
+        self.width: int = max(law.width for law in self.laws) + self.choices
+        self.base: Array | None = lattice(number, self.width) if points == "lattice" else None
 
     def uniforms(self, rng: np.random.Generator) -> Array:
         """(N, width), each row uniform."""
@@ -206,11 +208,15 @@ class EstimatorByC:
     """Estimates, for each c, in the chart that is best there: a function of c alone."""
 
     def __init__(self, fibre: Fibre, number: int, **options: Any):
-        self.fibre, self._options, self.number = fibre, options, number
+        self.fibre = fibre
+        self._options = options
+        self.number = number
         self._made = {fibre.free: Estimator(fibre, number, **options)}
         own = self._made[fibre.free]
-        self.width, self.base = own.width, own.base
-        self.uniforms, self.many_uniforms = own.uniforms, own.many_uniforms
+        self.width: int = own.width
+        self.base: Array | None = own.base
+        self.uniforms: Callable[[np.random.Generator], Array] = own.uniforms
+        self.many_uniforms: Callable[[np.random.Generator, int], Array] = own.many_uniforms
 
     def estimate(self, c: Array, uniforms: Array, moments: Moments) -> Estimate:
         return self._collect(c, lambda part, i: part.estimate(c[i], uniforms[i], _rows(moments, i)))

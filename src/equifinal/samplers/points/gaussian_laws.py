@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from equifinal.fibre import Fibre
 from equifinal.problem.prior import from_theta, to_theta
-from equifinal.samplers.coordinates.of_combinations import combination_coordinates
+from equifinal.samplers.coordinates.of_combinations import CombinationCoordinates, combination_coordinates
 from equifinal.samplers.points.law import Drawn, FreeLaw, Moments, PriorLaw
 
 Array = NDArray[np.float64]
@@ -23,9 +23,9 @@ class GaussianLaw(FreeLaw, ABC):
 
     def __init__(self, fibre: Fibre):
         super().__init__(fibre)
-        self.wide = PriorLaw(fibre)
-        self.width = fibre.dimension + 1
-        self.coordinates = combination_coordinates(fibre)
+        self.wide: PriorLaw = PriorLaw(fibre)
+        self.width: int = fibre.dimension + 1
+        self.coordinates: CombinationCoordinates = combination_coordinates(fibre)
 
     @abstractmethod
     def _shape(self, c: Array, moments: Moments) -> tuple[Array, Array]:
@@ -68,7 +68,7 @@ class GaussianLaw(FreeLaw, ABC):
 class LearnedLaw(GaussianLaw):
     """The regression of u_I on h(c) that warm-up has seen, with the scatter around it."""
 
-    inflation = 1.5
+    inflation: float = 1.5
 
     def _shape(self, c: Array, moments: Moments) -> tuple[Array, Array]:
         q, at = self.fibre.rank, self.fibre.rank + self.fibre.chart.free
@@ -95,7 +95,9 @@ class LocalLaw(GaussianLaw):
     prior's spread, at the projected anchor.
     """
 
-    e1, e2, kappa = 1.0, 0.25, 1.0
+    e1: float = 1.0
+    e2: float = 0.25
+    kappa: float = 1.0
     steps = 20
 
     def _shape(self, c: Array, moments: Moments) -> tuple[Array, Array]:

@@ -26,6 +26,9 @@ LawChoice = str | Callable[[Fibre], Law]
 class UniformLaw(FreeLaw):
     """Uniform between the bounds of theta_I, where these are finite."""
 
+    lower: NDArray[np.float64]
+    upper: NDArray[np.float64]
+
     def __init__(self, fibre: Fibre):
         super().__init__(fibre)
         self.lower, self.upper = fibre.bounds[fibre.chart.free].T
@@ -63,7 +66,7 @@ class IntervalLaw(FreeLaw):
             )
         with np.errstate(divide="ignore"):
             ends = from_theta(fibre.bounds[fibre.chart.free].T.copy(), self.table)
-        self.flat = self.table[0, 0] in (UNIFORM, LOGUNIFORM) and bool(np.isfinite(ends).all())
+        self.flat: bool = self.table[0, 0] in (UNIFORM, LOGUNIFORM) and bool(np.isfinite(ends).all())
 
     def draw(self, c: Array, uniforms: Array, moments: Moments) -> Drawn:
         lower, upper, mass = self._pieces(c)

@@ -57,7 +57,7 @@ class PolytopeLaw:
 
     def __init__(self, fibre: Fibre):
         self.fibre = fibre
-        self.width = fibre.dimension
+        self.width: int = fibre.dimension
         if not self.width:
             raise SamplingError("there is no uniform law on the fibres: each is a finite set of points (r = 0)")
         if self.width > MOST_DIMENSIONS:
@@ -76,7 +76,7 @@ class PolytopeLaw:
         self._cuts = Cuts(form.levels, inverse, slopes, bounds[free], bounds[dependent], form.logarithmic[free])
         self._require_bounded()
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[type[PolytopeLaw], tuple[Fibre]]:
         return PolytopeLaw, (self.fibre,)
 
     def draw(self, c: Array, uniforms: Array, moments: Moments | None = None) -> Drawn:

@@ -45,14 +45,14 @@ class Workspace(NamedTuple):
 
 
 @compiled
-def room_for(cuts):
+def room_for(cuts: Cuts) -> Workspace:
     q, r = cuts.slopes.shape
     order = np.zeros(r + 1, np.int64)
     return Workspace(np.zeros(q), np.zeros(r), np.zeros(r), np.zeros(r + 1), order, np.zeros(r), np.zeros((r + 1, r)))
 
 
 @compiled
-def set_offset(cuts, c, offset):
+def set_offset(cuts: Cuts, c: Array, offset: Array) -> bool:
     """A_D^-1 b(c); false where no theta has this c."""
     offset[:] = 0.0
     for j in range(c.shape[0]):
@@ -70,7 +70,7 @@ def set_offset(cuts, c, offset):
 
 
 @compiled
-def set_box(cuts, offset, low, high):
+def set_box(cuts: Cuts, offset: Array, low: Array, high: Array) -> bool:
     """Bounds of w_I, narrowed by what each bound of w_D implies; false if they leave nothing, or are infinite.
 
     Whether they are finite does not depend on c: a bound is found from others that are finite, whatever their values.
@@ -113,7 +113,7 @@ def set_box(cuts, offset, low, high):
 
 
 @compiled
-def signed_volume(simplex):
+def signed_volume(simplex: Array) -> float:
     r = simplex.shape[1]
     if r == 1:
         return simplex[1, 0] - simplex[0, 0]
@@ -127,7 +127,7 @@ def signed_volume(simplex):
 
 
 @compiled
-def split_box(low, high, simplices, order):
+def split_box(low: Array, high: Array, simplices: Array, order: NDArray[np.int64]) -> int:
     """The box as r! simplices: paths from corner to corner along its edges, one for each order of the axes."""
     r = low.shape[0]
     count = 0
@@ -148,7 +148,7 @@ def split_box(low, high, simplices, order):
 
 
 @compiled
-def set_vertex(simplex, slack, inside, outside, target):
+def set_vertex(simplex: Array, slack: Array, inside: int, outside: int, target: Array) -> None:
     """Where the edge between two vertices is cut."""
     height = max(slack[inside], 0.0)
     share = height / (height - slack[outside])
@@ -157,7 +157,9 @@ def set_vertex(simplex, slack, inside, outside, target):
 
 
 @compiled
-def clip(simplices, count, slope, offset, tolerance, target, space):
+def clip(
+    simplices: Array, count: int, slope: Array, offset: float, tolerance: float, target: Array, space: Workspace
+) -> int:
     """What remains of simplices where slope . w + offset >= 0, in `target`; returns how many there are."""
     r = slope.shape[0]
     slack, order = space.slack, space.order
@@ -205,7 +207,7 @@ def clip(simplices, count, slope, offset, tolerance, target, space):
 
 
 @compiled
-def add_up(simplices, count, total):
+def add_up(simplices: Array, count: int, total: Array) -> int:
     """Sums of volumes, without slivers; returns how many simplices are left."""
     volume = 0.0
     for k in range(count):
@@ -221,7 +223,9 @@ def add_up(simplices, count, total):
 
 
 @compiled
-def polytope(cuts, c, simplices, spare, total, space):
+def polytope(
+    cuts: Cuts, c: Array, simplices: Array, spare: Array, total: Array, space: Workspace
+) -> tuple[Array, Array, Array, int]:
     """The fibre over c as simplices, how many there are, and sums of their volumes; the arrays grow as needed."""
     q, r = cuts.slopes.shape
     if not set_offset(cuts, c, space.offset) or not set_box(cuts, space.offset, space.low, space.high):
@@ -253,14 +257,14 @@ def polytope(cuts, c, simplices, spare, total, space):
 
 
 @compiled
-def lists_for(cuts):
+def lists_for(cuts: Cuts) -> tuple[Array, Array, Array]:
     """Workspace for a few simplices, and for sums of their volumes."""
     r = cuts.slopes.shape[1]
     return np.empty((32, r + 1, r)), np.empty((32, r + 1, r)), np.empty(32)
 
 
 @compiled
-def volumes(cuts, c):
+def volumes(cuts: Cuts, c: Array) -> Array:
     space = room_for(cuts)
     simplices, spare, total = lists_for(cuts)
     found = np.zeros(c.shape[0])
@@ -271,7 +275,7 @@ def volumes(cuts, c):
 
 
 @compiled
-def sizes(cuts, c):
+def sizes(cuts: Cuts, c: Array) -> NDArray[np.int64]:
     """How many simplices each polytope is made of."""
     space = room_for(cuts)
     simplices, spare, total = lists_for(cuts)
@@ -282,7 +286,7 @@ def sizes(cuts, c):
 
 
 @compiled
-def which(total, count, aim):
+def which(total: Array, count: int, aim: float) -> int:
     """The first simplex at which the sum of volumes exceeds `aim`."""
     first, last = 0, count - 1
     while first < last:
@@ -295,7 +299,7 @@ def which(total, count, aim):
 
 
 @compiled
-def draw(cuts, c, uniforms):
+def draw(cuts: Cuts, c: Array, uniforms: Array) -> tuple[Array, Array]:
     n, points, r = uniforms.shape
     free, log_density = np.full((n, points, r), np.nan), np.full((n, points), np.nan)
     space = room_for(cuts)
@@ -332,7 +336,7 @@ def draw(cuts, c, uniforms):
 
 
 @compiled
-def set_coordinates(cuts, free, w):
+def set_coordinates(cuts: Cuts, free: Array, w: Array) -> float:
     """w_I of theta_I, and the log of |dw_I/dtheta_I|."""
     slope = 0.0
     for m in range(w.shape[0]):
@@ -344,7 +348,7 @@ def set_coordinates(cuts, free, w):
 
 
 @compiled
-def is_inside(cuts, offset, w):
+def is_inside(cuts: Cuts, offset: Array, w: Array) -> bool:
     """Decide whether w is inside the polytope, up to rounding."""
     q, r = cuts.slopes.shape
     for m in range(r):
@@ -364,7 +368,7 @@ def is_inside(cuts, offset, w):
 
 
 @compiled
-def log_densities(cuts, c, free):
+def log_densities(cuts: Cuts, c: Array, free: Array) -> Array:
     n, points, _ = free.shape
     found = np.full((n, points), -np.inf)
     space = room_for(cuts)
@@ -382,7 +386,7 @@ def log_densities(cuts, c, free):
 
 
 @compiled
-def set_shares(simplex, w, vertices, shares):
+def set_shares(simplex: Array, w: Array, vertices: Array, shares: Array) -> float:
     """Barycentric coordinates of w; returns the least of them times the volume.
 
     Of several simplices that w is in, up to rounding, the one with the largest return value holds it safely.
@@ -399,7 +403,7 @@ def set_shares(simplex, w, vertices, shares):
 
 
 @compiled
-def inverse(cuts, c, free):
+def inverse(cuts: Cuts, c: Array, free: Array) -> Array:
     n, points, r = free.shape
     uniforms = np.full((n, points, r), np.nan)
     space = room_for(cuts)

@@ -44,8 +44,10 @@ from equifinal.samplers.points.law import Moments
 from equifinal.samplers.proposals.log_sums import choose
 from equifinal.samplers.protocol import (
     Info,
+    Init,
     Kept,
     NoPlan,
+    RunBlock,
     Start,
     Task,
     concatenated,
@@ -290,8 +292,8 @@ def _adapt(state: State, acceptance: Array, settings: Settings, iteration: int) 
     return state._replace(mean=mean, covariance=covariance, log_scale=log_scale, factor=factor)
 
 
-init = starting(search, begin)
-run_block = steps_in_a_block(step)
+init: Init = starting(search, begin)
+run_block: RunBlock = steps_in_a_block(step)
 
 
 # --- afterwards ---

@@ -13,7 +13,7 @@ from equifinal.samplers.points.names import LAWS, POINTS, ROOTS
 MOST_POINTS = 100_000  # on a fibre: more would only take memory
 PARTITIONS = ("volume", "qr", "by c")
 TARGETS = {"walk": 0.27, "gradient": 0.5}  # proposals, and the acceptance that suits each
-PAPER = {"aux": 128, "points": "iid", "law": "uniform", "roots": "one", "partition": "qr"}
+PAPER: dict[str, str | float] = {"aux": 128, "points": "iid", "law": "uniform", "roots": "one", "partition": "qr"}
 WARMUP = 5000
 
 

@@ -25,7 +25,9 @@ from equifinal.samplers import root_swap
 from equifinal.samplers.adaptation import FACTOR_EVERY, factorised, propose, update_moments
 from equifinal.samplers.protocol import (
     Info,
+    Init,
     NoPlan,
+    RunBlock,
     Start,
     Task,
     concatenated,
@@ -130,5 +132,5 @@ def _adapt(state: State, acceptance: Array, settings: Settings, iteration: int) 
     return state._replace(log_scale=log_scale, mean=mean, covariance=covariance, factor=factor)
 
 
-init = starting(prior_start, begin)  # from prior draws, as a baseline does
-run_block = steps_in_a_block(step)
+init: Init = starting(prior_start, begin)  # from prior draws, as a baseline does
+run_block: RunBlock = steps_in_a_block(step)

@@ -127,7 +127,7 @@ class Cluster(Executor):
 
     def __init__(self, client: Client):
         self.client = client
-        self.address = str(getattr(client.scheduler, "address", "")) or "the scheduler"
+        self.address: str = str(getattr(client.scheduler, "address", "")) or "the scheduler"
         self._pending: set[Future] = set()
         self._watch: threading.Thread | None = None
         self._closed = False

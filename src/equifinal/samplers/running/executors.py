@@ -37,7 +37,7 @@ class Processes(ThreadPoolExecutor):
         self._all: list[_Helper] = []
         self._ending = False
 
-    def submit(self, work: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future:
+    def submit(self, work: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         """Have it done in one of the processes."""
         return super().submit(self._apart, work, args, kwargs)
 

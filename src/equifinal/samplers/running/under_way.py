@@ -74,7 +74,7 @@ class Clock:
 
     def __init__(self, seconds: float | None):
         self.seconds = seconds
-        self.end = None if seconds is None else time.perf_counter() + seconds
+        self.end: float | None = None if seconds is None else time.perf_counter() + seconds
 
     def watched(self, report: Callable[[str], None]) -> Callable[[str], None]:
         """A preparation tells now and then what it does: then it can be told in turn that its time is over."""
@@ -119,11 +119,14 @@ class UnderWay:
         report: Callable[[str], None],
         clock: Clock,
     ):
-        self.at, self.store = (start, start.first), store
-        self.measure, self.report, self.clock = measure, report, clock
-        self.unsaved = False
+        self.at: tuple[Beginning, Snapshot] = (start, start.first)
+        self.store = store
+        self.measure = measure
+        self.report = report
+        self.clock = clock
+        self.unsaved: bool = False
         self.mixing: Mixing | None = None
-        self.ending = ""  # why a run that was to go on until it has enough has ended
+        self.ending: str = ""  # why a run that was to go on until it has enough has ended
         self._sent = SentOnce(start.work)
 
     @property
