@@ -110,6 +110,21 @@ def _stacked(parts: Any) -> list[Array]:
 class Batch:
     """Candidates of some iterations, in rows (chains times lanes); the first of a row is where that was before."""
 
+    target: Target
+    plan: Plan
+    lanes: slice
+    chains: int
+    rows: int
+    drawn: Randoms
+    h: Array
+    log_ratio: Array
+    points: Points
+    solves: NDArray[np.int64]
+    failures: NDArray[np.int64]
+    counts: NDArray[np.int64]
+    source: NDArray[np.int64]
+    acceptance: Array
+
     def __init__(self, target: Target, plan: Plan, state: State, drawn: Randoms, lanes: slice):
         self.target, self.plan, self.lanes = target, plan, lanes
         self.chains = len(state.key)

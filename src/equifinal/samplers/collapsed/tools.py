@@ -53,6 +53,11 @@ class Enough(NamedTuple):
 class Tools:
     """Estimators of p_C for a fibre and settings: with so many points, in one way or another."""
 
+    fibre: Fibre
+    settings: Settings
+    numbers: tuple[int, ...]
+    ways: list[Way]
+
     def __init__(self, fibre: Fibre, settings: Settings):
         self.fibre, self.settings = fibre, settings
         self.numbers = (1, *POINTS) if settings.aux is None else (int(settings.aux),)

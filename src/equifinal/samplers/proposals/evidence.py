@@ -33,7 +33,7 @@ class Evidence(NamedTuple):
 
 
 @compiled
-def counted(counts, log_weights, level):
+def counted(counts: Array, log_weights: Array, level: float) -> Array:
     """Add log weights (chains, n) to counts (chains, bins): none for NaN, and the lowest for minus infinity.
 
     One that lies between two of them counts for both, so that the mean logarithm is right.

@@ -18,7 +18,7 @@ def beside_largest(log_terms: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 @compiled
-def log_sums(log_terms):
+def log_sums(log_terms: NDArray[np.float64]) -> NDArray[np.float64]:
     """log of the sum of each row's terms; minus infinity where there are none.
 
     In a loop, because what NumPy computes for a row may depend on how many rows there are.

@@ -32,6 +32,16 @@ DUST = 1e-5  # of all weight, not looked at when a mixture is fitted
 class Importance:
     """All draws so far, weighted against all proposals so far."""
 
+    counted: CountedTarget
+    modes: Modes
+    rng: np.random.Generator
+    prior: Mixture
+    floor: Array
+    mixture: Mixture
+    wide: Mixture
+    x: Array
+    log_target: Array
+
     def __init__(self, counted: CountedTarget, modes: Modes):
         self.counted, self.modes, self.rng = counted, modes, counted.rng
         self.prior = prior_law(counted)

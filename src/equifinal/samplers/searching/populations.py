@@ -98,10 +98,21 @@ class Populations:
         Where each population was when its particles were draws of the posterior.
     """
 
+    counted: CountedTarget
+    rng: np.random.Generator
+    number: int
+    pool: Sequence[Draws]
+    at_rest: list[list[Particles]]
+    x: Array
+    log_prior: Array
+    log_likelihood: Array
+    power: float
+    flattened: float
+    shares: Array
+
     def __init__(self, counted: CountedTarget, pool: Sequence[Draws], number: int):
         self.counted, self.rng, self.number = counted, counted.rng, number
-        self.pool = pool
-        self.at_rest: list[list[Particles]] = [[] for _ in pool]
+        self.pool, self.at_rest = pool, [[] for _ in pool]
         self.flattened, self.shares = 1.0, EVERY_LENGTH
         self._missing: Missing | None = None
         self._mixtures: list[Mixture] = []
