@@ -134,7 +134,7 @@ def run(
     theta = thetas(posterior, chunk)
     draws = Kept(theta, chunk.log_likelihood)
     return Draws(
-        settings=replace(start.settings, thin=work.thin, draws=start.settings.draws or max(1, kept)),
+        settings=replace(start.settings, thin=work.thin * under_way.every, draws=start.settings.draws or max(1, kept)),
         parameters=posterior.parameters,
         theta=theta,
         chunk=chunk,

@@ -7,6 +7,7 @@ are, and when checkpoints are written, is decided by the clock, and changes noth
 from __future__ import annotations
 
 import copy
+import math
 import time
 import warnings
 from collections.abc import Callable, Sequence
@@ -32,7 +33,7 @@ Array = NDArray[np.float64]
 FIRST_LOOK = 10_000  # iterations of each chain after which a run is first looked at; then after half as many more
 MOST_KEPT = 20_000  # of each chain, where a run goes on until it has enough: then every second of them is dropped
 RHAT_LIMIT = 1.01
-EACH_LANE = 2  # effective draws, at least
+EACH_LANE, MOST_EACH_LANE = 2, 16  # effective draws at least, and draws at the most
 SAVED = ("iteration", "looked", "warmup_seconds", "sampling_seconds")  # of a snapshot, in a checkpoint
 SEGMENT_SECONDS = 0.2  # long enough to hide the cost of handing work over, short enough for a lively progress bar
 CHECKPOINT_SECONDS = 5.0
@@ -149,8 +150,22 @@ class UnderWay:
         return self._sent
 
     def chunk(self) -> Chunk:
-        """The draws so far, one lane after the other."""
-        return lane_by_lane(Chunk.join(self.now.chunks, axis=1), self.start.work)
+        """The draws so far, one lane after the other; every so many of them where `every` says so."""
+        whole = lane_by_lane(Chunk.join(self.now.chunks, axis=1), self.start.work)
+        return Chunk(*(part[:, :: self.every] for part in whole))
+
+    @property
+    def every(self) -> int:
+        """Of how many draws one is shown, where a run goes on until it has enough.
+
+        Draws of one lane tell nothing of places that it did not find. So there are not many more of them than there
+        are lanes, lest errors look smaller than starts of so many lanes allow.
+        """
+        start, lanes = self.start, self.start.work.plan.lanes
+        if lanes == 1 or start.settings.draws is not None:
+            return 1
+        kept = sum(chunk.position.shape[1] for chunk in self.now.chunks)
+        return max(1, math.ceil(kept / (MOST_EACH_LANE * lanes)))
 
     def save(self) -> None:
         """Write a checkpoint, if there is a file for it."""
