@@ -318,6 +318,27 @@ def test_draws_of_a_lane_stand_together(in_lanes: running.Draws) -> None:
     assert arviz.ess(in_lanes.theta[..., 0]) < 0.9 * in_lanes.theta[..., 0].size
 
 
+def test_lanes_show_no_more_draws_than_their_starts_allow(
+    in_lanes: running.Draws, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At most 16 of each lane, and some of all of them, unless a number of draws was asked for."""
+    close_the_gate(monkeypatch)
+    monkeypatch.setattr(under_way, "FIRST_LOOK", 2000)
+    shown: list[int] = []
+
+    def enough(theta: np.ndarray) -> under_way.Mixing:
+        shown.append(theta.shape[1])
+        return under_way.Mixing(np.inf, 1.0)
+
+    made = _decay_run(draws=None, measure=enough)
+    assert shown == [667]  # every third of 2000, for 61 lanes
+    assert (made.theta.shape[1], made.settings.draws, made.settings.thin) == (667, 667, 3)
+    whole = _decay_run(draws=2000)
+    assert whole.theta.shape[1] == 2000
+    np.testing.assert_array_equal(made.theta, whole.theta[:, ::3])
+    assert in_lanes.theta.shape[1] == 1000
+
+
 @pytest.mark.parametrize("kind", ["threads", "segments", "interrupted"])
 def test_lanes_do_not_depend_on_how_they_are_run(
     in_lanes: running.Draws, kind: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
