@@ -25,4 +25,4 @@ def test_no_test_module_imports_another() -> None:
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("tests.")
     }
     assert imported
-    assert not [pair for pair in imported if not pair[1].startswith("tests.support.")]
+    assert not [pair for pair in imported if not f"{pair[1]}.".startswith("tests.support.")]
