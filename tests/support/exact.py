@@ -109,7 +109,7 @@ class Noisy(Known):
     def outputs(self, theta: Array) -> Outputs:
         self.evaluations += len(theta)
         none = np.zeros(len(theta), int)
-        return Outputs((self.output(theta)[:, None],), none + 1, none)
+        return Outputs((self.output(theta)[:, None],), (), none + 1, none)
 
     def log_likelihood_of(self, found: Outputs, theta: Array) -> Array:
         m = found.values[0][:, 0]

@@ -100,7 +100,7 @@ class ExperimentLikelihood:
         values, status = np.empty(len(theta)), np.empty(len(theta), np.int64)
         for own in self._pieces(len(theta)):
             outputs, status[own] = self.outputs(theta[own])
-            values[own] = self.log_likelihood(outputs, theta[own], pointwise[own])
+            values[own] = self.log_likelihood(outputs, self.sums(outputs), theta[own], pointwise[own])
         return values, status
 
     def expand(self, theta: Array, gradient: Array, information: Array) -> tuple[Array, NDArray[np.int64]]:
@@ -108,7 +108,7 @@ class ExperimentLikelihood:
         values, status = np.empty(len(theta)), np.empty(len(theta), np.int64)
         for own in self._pieces(len(theta), 1 + self.columns.size):
             outputs, sensitivities, status[own] = self._outputs_and_sensitivities(theta[own])
-            values[own] = self.log_likelihood(outputs, theta[own], _NOTHING)
+            values[own] = self.log_likelihood(outputs, self.sums(outputs), theta[own])
             self._expand(outputs, sensitivities, theta[own], gradient[own], information[own])
         return values, status
 
@@ -125,8 +125,13 @@ class ExperimentLikelihood:
         products = len(theta) * self.observed.size * self.columns.size**2 / 2
         in_pieces(work, len(theta), SECONDS_EACH * products)
 
-    def log_likelihood(self, outputs: NDArray[np.float64], theta: Array, pointwise: Array) -> Array:
-        return observed.log_likelihood(outputs, theta, self.observed, pointwise)
+    def sums(self, outputs: Array) -> Array:
+        """What the log likelihood needs of outputs, where that is the same for all values of noise parameters."""
+        return observed.sums(outputs, self.observed)
+
+    def log_likelihood(self, outputs: Array, summed: Array, theta: Array, pointwise: Array = _NOTHING) -> Array:
+        """Of outputs, with their sums, at rows of theta."""
+        return observed.log_likelihood(outputs, summed, theta, self.observed, pointwise)
 
     def log_likelihood_bound(self, theta: Array, outputs: Array = _NO_OUTPUTS) -> Array:
         """What the log likelihood cannot exceed: with outputs, for noise arguments as they are there."""

@@ -122,13 +122,37 @@ def _argument(k, slots, sources, fixed, units, time, outputs, lane, theta, row):
 
 
 @compiled
-def log_likelihood(outputs: Array, theta: Array, observed: Observed, pointwise: Array) -> Array:
+def sums(outputs: Array, observed: Observed) -> Array:
+    """What stretches need of the outputs and of the data, where that is a sum of each: (lanes, stretches, 2)."""
+    stretches, start = 0, 0
+    while start < observed.size:
+        stretches, start = stretches + 1, observed[start].end
+    found = np.zeros((outputs.shape[0], stretches, 2))
+    for lane in range(outputs.shape[0]):
+        start = 0
+        for k in range(stretches):
+            first = observed[start]
+            if first.sum >= 0:
+                terms, log_y = 0.0, 0.0
+                for j in range(start, first.end):
+                    seen = observed[j]
+                    terms += sum_term(first.sum, seen.y, seen.log_y, _output(outputs, lane, seen))
+                    log_y += seen.log_y
+                found[lane, k, 0], found[lane, k, 1] = terms, log_y
+            start = first.end
+    return found
+
+
+@compiled
+def log_likelihood(outputs: Array, summed: Array, theta: Array, observed: Observed, pointwise: Array) -> Array:
     """The log likelihood of each row of theta.
 
     Parameters
     ----------
     outputs
         (lanes, times, outputs), from the solver.
+    summed
+        Their `sums`.
     theta
         (rows, parameters): one row for each lane, or several that have its outputs in common.
     pointwise
@@ -140,23 +164,17 @@ def log_likelihood(outputs: Array, theta: Array, observed: Observed, pointwise: 
     keep = pointwise.size > 0
     for lane in range(outputs.shape[0]):
         start = 0
-        while start < observed.size:
+        for k in range(summed.shape[1]):
             first = observed[start]
-            summed = first.sum >= 0 and not keep
-            terms, log_y = 0.0, 0.0
-            for j in range(start, first.end):
-                seen = observed[j]
-                m[j] = _output(outputs, lane, seen)
-                if summed:
-                    terms += sum_term(first.sum, seen.y, seen.log_y, m[j])
-                    log_y += seen.log_y
-                else:
-                    log_m[j] = of_output(first.family, m[j])
-            if summed:
+            if first.sum >= 0 and not keep:
+                terms, log_y = summed[lane, k, 0], summed[lane, k, 1]
                 for i in range(lane * each, (lane + 1) * each):
                     a = _arguments(first, outputs, lane, theta, i) if first.varies else _numbers(first)
                     total[i] += sum_log_density(first.sum, terms, log_y, first.end - start, a)
             else:
+                for j in range(start, first.end):
+                    m[j] = _output(outputs, lane, observed[j])
+                    log_m[j] = of_output(first.family, m[j])
                 for i in range(lane * each, (lane + 1) * each):
                     a = _arguments(first, outputs, lane, theta, i) if first.varies else _numbers(first)
                     for j in range(start, first.end):

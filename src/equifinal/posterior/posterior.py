@@ -23,7 +23,6 @@ from equifinal.problem.prior import from_theta, log_prior, prior_table, to_theta
 from equifinal.problem.problem import Problem
 
 Array = NDArray[np.float64]
-_NOTHING = np.empty((0, 0))
 ROUNDING = 1e-9  # of a log likelihood, so that a lane exactly at the least one wanted is never lost
 
 
@@ -36,11 +35,19 @@ class Likelihood(NamedTuple):
 
 
 class Outputs(NamedTuple):
-    """Outputs at the times of the data (lanes, times, outputs) of each experiment; solves and failures of each lane."""
+    """Outputs at the times of the data (lanes, times, outputs) of each experiment; solves and failures of each lane.
+
+    And what the log likelihood needs of them, summed once for all values of noise parameters.
+    """
 
     values: tuple[Array, ...]
+    sums: tuple[Array, ...]
     solves: NDArray[np.int64]
     failures: NDArray[np.int64]
+
+    def at(self, lanes: NDArray[np.int64]) -> Outputs:
+        values, sums = (tuple(part[lanes] for part in parts) for parts in self[:2])
+        return Outputs(values, sums, self.solves[lanes], self.failures[lanes])
 
 
 class Evaluation(NamedTuple):
@@ -141,13 +148,15 @@ class Posterior:
         theta = _batch(theta)
         made = [likelihood.outputs(theta) for likelihood in self.likelihoods]
         failures = np.array([status != 0 for _, status in made]).sum(axis=0, dtype=np.int64)
-        return Outputs(tuple(outputs for outputs, _ in made), np.full(len(theta), len(self.likelihoods)), failures)
+        values = tuple(outputs for outputs, _ in made)
+        sums = tuple(likelihood.sums(own) for likelihood, own in zip(self.likelihoods, values, strict=True))
+        return Outputs(values, sums, np.full(len(theta), len(self.likelihoods)), failures)
 
     def log_likelihood_of(self, found: Outputs, theta: Array) -> Array:
         """log L of trajectories that are known, with the noise parameters of theta: so many rows for each of them."""
         total = np.zeros(len(theta))
-        for likelihood, outputs in zip(self.likelihoods, found.values, strict=True):
-            total += likelihood.log_likelihood(outputs, theta, _NOTHING)
+        for likelihood, outputs, sums in zip(self.likelihoods, found.values, found.sums, strict=True):
+            total += likelihood.log_likelihood(outputs, sums, theta)
         failed = np.repeat(found.failures > 0, len(theta) // max(1, len(found.failures)))
         return _known(total, failed)
 

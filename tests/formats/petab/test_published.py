@@ -59,7 +59,7 @@ def test_log_likelihoods_of_simulations(name: str) -> None:
                 at = int(np.flatnonzero(likelihood.times == row.time)[0])
                 values[0, at, column] = float(rows[row.row.line - 2]["simulation"])
     total = sum(
-        likelihood.log_likelihood(values, theta, np.empty((0, 0)))[0]
+        likelihood.log_likelihood(values, likelihood.sums(values), theta)[0]
         for likelihood, values in zip(posterior.likelihoods, outputs, strict=True)
     )
     assert found.log_likelihood == pytest.approx(total, abs=1e-3)

@@ -163,7 +163,7 @@ class NoiseIntegral:
             active, there = active[going], there[going]
             if not active.size:
                 break
-            now = self._expanded(_some(found, active), theta[active], there)
+            now = self._expanded(found.at(active), theta[active], there)
             better = now[0] >= value[active]
             radius[active] = np.where(better, 4.0 * radius[active], 0.25 * np.abs(there - z[active]).max(axis=1))
             moved = active[better]
@@ -226,7 +226,7 @@ def fitted(
     As few points are taken as make the relative variance of l less than ``good``, and no estimate far too high.
     """
     n = len(theta)
-    repeated = _some(found, np.repeat(np.arange(n), TRIALS))
+    repeated = found.at(np.repeat(np.arange(n), TRIALS))
     for number in POINTS:
         made = NoiseIntegral(posterior, parameters, start, scale, number)
         points = made.uniforms(rng, n * TRIALS)
@@ -236,10 +236,6 @@ def fitted(
         if np.isfinite(ratio).all() and np.var(ratio) < good and ratio.max() < HIGHEST:
             return made
     return nothing(posterior)
-
-
-def _some(found: Outputs, at: Integers) -> Outputs:
-    return Outputs(tuple(part[at] for part in found.values), found.solves[at], found.failures[at])
 
 
 def _pairs(posterior: Posterior, parameters: tuple[str, ...]) -> Integers:

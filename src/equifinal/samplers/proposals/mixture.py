@@ -34,6 +34,7 @@ LEAST_SHARE = 0.02  # of a component
 DF = 12.0  # degrees of freedom of components that are fitted
 LEAST_DENSITY = 1e-250  # beside the highest, that is not lost in rounding
 NOTHING = 1e-8  # of a draw: a share of it that a component need not look at
+BLOCK = 32  # points that are looked at together
 GAIN = 1e-5  # of the mean log density: less is not worth another round
 
 
@@ -140,20 +141,50 @@ def fit(
 @compiled
 def _log_parts(x, share, centre, inverse, df):
     n, q = x.shape
-    found, squares = np.empty((n, share.shape[0])), np.empty((n, share.shape[0]))
-    apart, constants = np.empty(q), _log_constants(share, inverse, df)
-    for k in range(share.shape[0]):
-        for i in range(n):
-            square = 0.0
-            for j in range(q):
-                apart[j] = x[i, j] - centre[k, j]
-                z = 0.0
-                for m in range(j + 1):
-                    z += inverse[k, j, m] * apart[m]
-                square += z * z
-            squares[i, k] = square
-            found[i, k] = constants[k] - 0.5 * (df[k] + q) * math.log1p(square / df[k])
+    parts = share.shape[0]
+    found, squares = np.empty((n, parts)), np.empty((n, parts))
+    block, own, z = np.zeros((q, BLOCK)), np.empty((parts, BLOCK)), np.empty(BLOCK)
+    constants = _log_constants(share, inverse, df)
+    for start in range(0, n, BLOCK):
+        here = _take(x, start, block)
+        _squares(block, centre, inverse, z, own)
+        for i in range(here):
+            for k in range(parts):
+                squares[start + i, k] = own[k, i]
+                found[start + i, k] = constants[k] - 0.5 * (df[k] + q) * math.log1p(own[k, i] / df[k])
     return found, squares
+
+
+@compiled
+def _take(x, start, block):
+    """Points from start on, as columns of a block (q, BLOCK); their number."""
+    here = min(BLOCK, x.shape[0] - start)
+    for j in range(x.shape[1]):
+        for i in range(here):
+            block[j, i] = x[start + i, j]
+    return here
+
+
+@compiled
+def _squares(block, centre, inverse, z, squares):
+    """delta_k(x)^2 of the points of a block (q, BLOCK), for each component a row; z (BLOCK,) is for the way.
+
+    The innermost loops go over points, so that a processor can do several of them at once.
+    """
+    parts, q = centre.shape
+    for k in range(parts):
+        own = squares[k]
+        for i in range(BLOCK):
+            own[i] = 0.0
+        for j in range(q):
+            for i in range(BLOCK):
+                z[i] = 0.0
+            for m in range(j + 1):
+                x, entry, middle = block[m], inverse[k, j, m], centre[k, m]
+                for i in range(BLOCK):
+                    z[i] += entry * (x[i] - middle)
+            for i in range(BLOCK):
+                own[i] += z[i] * z[i]
 
 
 @compiled
@@ -169,16 +200,34 @@ def _log_constants(share, inverse, df):
 
 
 @compiled
-def _power(base, halves):
-    """base to the power of so many halves: faster than by logarithms."""
-    found = math.sqrt(base) if halves % 2 else 1.0
+def _powers(base, halves, found):
+    """Multiply numbers by those of a base to the power of so many halves, which is lost: faster than by logarithms."""
+    if halves % 2:
+        for i in range(BLOCK):
+            found[i] *= math.sqrt(base[i])
     rest = halves // 2
     while rest:
         if rest % 2:
-            found *= base
-        base *= base
+            for i in range(BLOCK):
+                found[i] *= base[i]
+        for i in range(BLOCK):
+            base[i] *= base[i]
         rest //= 2
-    return found
+
+
+@compiled
+def _densities(squares, df, q, tops, z, own):
+    """Parts (k, BLOCK) of components in the density, those at their centres being ``tops``."""
+    for k in range(tops.shape[0]):
+        mine, halves = own[k], int(df[k]) + q
+        for i in range(BLOCK):
+            z[i] = 1.0 / (1.0 + squares[k, i] / df[k])
+            mine[i] = tops[k]
+        if df[k] + q == halves:
+            _powers(z, halves, mine)
+        else:
+            for i in range(BLOCK):
+                mine[i] *= z[i] ** (0.5 * (df[k] + q))
 
 
 @compiled
@@ -194,44 +243,45 @@ def _round(x, weights, share, centre, inverse, df):
     constants = _log_constants(share, inverse, df)
     highest = constants.max()
     tops = np.exp(constants - highest)
-    apart, own, squares = np.empty((parts, q)), np.empty(parts), np.empty(parts)
+    block, z, apart = np.zeros((q, BLOCK)), np.empty(BLOCK), np.empty(q)
+    squares, own, total = np.empty((parts, BLOCK)), np.empty((parts, BLOCK)), np.empty(BLOCK)
     mean_log = 0.0
-    for i in range(n):
-        total = 0.0
+    for start in range(0, n, BLOCK):
+        here = _take(x, start, block)
+        _squares(block, centre, inverse, z, squares)
+        _densities(squares, df, q, tops, z, own)
+        for i in range(BLOCK):
+            total[i] = 0.0
         for k in range(parts):
-            square = 0.0
-            for j in range(q):
-                apart[k, j] = x[i, j] - centre[k, j]
-                z = 0.0
-                for m in range(j + 1):
-                    z += inverse[k, j, m] * apart[k, m]
-                square += z * z
-            squares[k] = square
-            base, halves = 1.0 / (1.0 + square / df[k]), int(df[k]) + q
-            own[k] = tops[k] * (_power(base, halves) if df[k] + q == halves else base ** (0.5 * (df[k] + q)))
-            total += own[k]
-        level = highest
-        if not total > LEAST_DENSITY:  # too far from all of them for anything but logarithms
-            for k in range(parts):
-                own[k] = constants[k] - 0.5 * (df[k] + q) * math.log1p(squares[k] / df[k])
-            level = own.max()
-            total = 0.0
-            for k in range(parts):
-                own[k] = math.exp(own[k] - level)
-                total += own[k]
-        mean_log += weights[i] * (level + math.log(total))
+            for i in range(BLOCK):
+                total[i] += own[k, i]
+        for i in range(here):
+            level = highest
+            if not total[i] > LEAST_DENSITY:  # too far from all of them for anything but logarithms
+                level = -math.inf
+                for k in range(parts):
+                    own[k, i] = constants[k] - 0.5 * (df[k] + q) * math.log1p(squares[k, i] / df[k])
+                    level = max(level, own[k, i])
+                total[i] = 0.0
+                for k in range(parts):
+                    own[k, i] = math.exp(own[k, i] - level)
+                    total[i] += own[k, i]
+            mean_log += weights[start + i] * (level + math.log(total[i]))
         for k in range(parts):
-            responsible = own[k] / total
-            mine = weights[i] * responsible
-            pull = mine * (df[k] + q) / (df[k] + squares[k])
-            size[k] += mine
-            pulled[k] += pull
-            if responsible < NOTHING:
-                continue
-            for j in range(q):
-                mean[k, j] += pull * apart[k, j]
-                for m in range(j + 1):
-                    scatter[k, j, m] += pull * apart[k, j] * apart[k, m]
+            for i in range(here):
+                responsible = own[k, i] / total[i]
+                mine = weights[start + i] * responsible
+                pull = mine * (df[k] + q) / (df[k] + squares[k, i])
+                size[k] += mine
+                pulled[k] += pull
+                if responsible < NOTHING:
+                    continue
+                for j in range(q):
+                    apart[j] = block[j, i] - centre[k, j]
+                    pulled_apart = pull * apart[j]
+                    mean[k, j] += pulled_apart
+                    for m in range(j + 1):
+                        scatter[k, j, m] += pulled_apart * apart[m]
     for k in range(parts):
         for j in range(q):
             for m in range(j + 1):
