@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +17,8 @@ Array = NDArray[np.float64]
 
 PIECE = 2000  # draws that are made together
 LEAST, MOST = 30_000, 400_000  # for populations: more than the least only where the prior is near to the posterior:
-WORTH, EACH = 4000, 0.002  # until all are worth so many draws of the posterior, if one is worth at least so much
+WORTH, EACH = 3000, 0.002  # until all are worth so many draws of the posterior, if one is worth at least so much
+LOOK_EVERY = 10_000  # draws
 CHECKED = 4000  # for a check of a proposal
 MOST_FAILURES = 1000  # solves that fail take longest: then that is enough
 
@@ -52,16 +53,18 @@ def effective(log_weight: Array) -> float:
 
 def for_populations(counted: CountedTarget, report: Callable[[int], None], wanted: int) -> Draws:
     """Draw as many as are worth while, and go on to the least number for so many finite ones as are wanted."""
-    drawn, failures = nothing(counted), 0
+    pieces, found, made, failures = [], 0, 0, 0
     while True:
-        report(drawn.made)
+        report(made)
         piece, failed = _piece(counted, PIECE)
-        drawn, failures = joined(drawn, piece), failures + failed
-        enough = len(drawn.x) >= wanted or drawn.made >= LEAST
-        if failures > MOST_FAILURES and enough:
-            return drawn
-        if drawn.made >= LEAST and not (drawn.made < MOST and EACH * drawn.made < drawn.worth < WORTH):
-            return drawn
+        pieces.append(piece)
+        found, made, failures = found + len(piece.x), made + PIECE, failures + failed
+        if failures > MOST_FAILURES and (found >= wanted or made >= LEAST):
+            return joined(pieces)
+        if made >= LEAST and (made >= MOST or made % LOOK_EVERY == 0):
+            drawn = joined(pieces)
+            if made >= MOST or not EACH * made < drawn.worth < WORTH:
+                return drawn
 
 
 def see_more(counted: CountedTarget, mixture: Mixture, level: float, report: Callable[[int], None]) -> bool:
@@ -81,13 +84,9 @@ def see_more(counted: CountedTarget, mixture: Mixture, level: float, report: Cal
     return False
 
 
-def nothing(counted: CountedTarget) -> Draws:
-    return Draws(np.empty((0, len(counted.coordinates.moved))), np.empty(0), np.empty(0), 0)
-
-
-def joined(one: Draws, other: Draws) -> Draws:
-    x, log_prior, log_likelihood = (np.concatenate(pair) for pair in zip(one[:3], other[:3], strict=True))
-    return Draws(x, log_prior, log_likelihood, one.made + other.made)
+def joined(pieces: Sequence[Draws]) -> Draws:
+    x, log_prior, log_likelihood = (np.concatenate(parts) for parts in list(zip(*pieces, strict=True))[:3])
+    return Draws(x, log_prior, log_likelihood, sum(piece.made for piece in pieces))
 
 
 def _piece(counted: CountedTarget, number: int) -> tuple[Draws, int]:
