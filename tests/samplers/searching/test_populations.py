@@ -155,6 +155,7 @@ def test_particles_are_chosen_from_draws_of_the_prior() -> None:
 def test_more_draws_of_the_prior_where_each_is_worth_something(monkeypatch: pytest.MonkeyPatch) -> None:
     """Some hundredths of a draw of the posterior; with a tenth of the noise a few ten thousandths."""
     monkeypatch.setattr(prior_draws, "MOST", 40_000)
+    monkeypatch.setattr(prior_draws, "LOOK_EVERY", prior_draws.PIECE)
     monkeypatch.setattr(prior_draws, "WORTH", 300)
     made, _ = populations_of(decay(), 2)
     assert 4000 < sum(pool.made for pool in made.pool) < 40_000
