@@ -155,7 +155,7 @@ def _of_simulations(path: Path, problem: object) -> str:
                 at = int(np.flatnonzero(likelihood.times == row.time)[0])
                 values[0, at, column] = float(simulated["simulation"])
     parts = zip(posterior.likelihoods, outputs, strict=True)
-    total = sum(float(one.log_likelihood(values, theta, np.empty((0, 0)))[0]) for one, values in parts)
+    total = sum(float(one.log_likelihood(values, one.sums(values), theta)[0]) for one, values in parts)
     return f"{total:.4f}" if math.isfinite(total) else "not finite"
 
 
