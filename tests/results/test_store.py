@@ -40,8 +40,11 @@ def test_groups_and_values(data: arviz.InferenceData) -> None:
     np.testing.assert_allclose(data.sample_stats["lp"].values.ravel(), lp, rtol=1e-9)
 
 
-def test_of_many_observations_some_draws_keep_theirs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(groups, "MOST_POINTWISE", 4 * 5 * 10)
+@pytest.mark.parametrize(("limit", "number"), [("MOST_POINTWISE", 4 * 5 * 10), ("MOST_DRAWS", 4 * 10)])
+def test_of_many_observations_or_draws_some_keep_theirs(
+    monkeypatch: pytest.MonkeyPatch, limit: str, number: int
+) -> None:
+    monkeypatch.setattr(groups, limit, number)
     monkeypatch.setattr(groups, "POINTWISE_BATCH", 5 * 7)
     data = sample(quick_problem(), sampler="random-walk", chains=4, warmup=50, draws=100, progress=False)
     kept = data.log_likelihood["y"]
