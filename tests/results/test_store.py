@@ -40,7 +40,7 @@ def test_groups_and_values(data: arviz.InferenceData) -> None:
     np.testing.assert_allclose(data.sample_stats["lp"].values.ravel(), lp, rtol=1e-9)
 
 
-@pytest.mark.parametrize(("limit", "number"), [("MOST_POINTWISE", 4 * 5 * 10), ("MOST_DRAWS", 4 * 10)])
+@pytest.mark.parametrize(("limit", "number"), [("MOST_POINTWISE", 4 * 5 * 10), ("MOST_DRAWS", 4 * 10), ("MOST_SOLVED", 4 * 10 * 5 * 2)])
 def test_of_many_observations_or_draws_some_keep_theirs(
     monkeypatch: pytest.MonkeyPatch, limit: str, number: int
 ) -> None:

@@ -65,6 +65,12 @@ class ExperimentLikelihood:
                 found[rows, self.system.model.outputs.index(name)] = True
         return None if found.all() else found
 
+    @property
+    def numbers(self) -> int:
+        """How many numbers a trajectory has."""
+        model = self.system.model
+        return self.times.size * (len(model.states) + len(model.outputs))
+
     def arguments(self, theta: Array) -> Array:
         """What the solver takes: the model's parameters, then its constants."""
         p = np.empty((theta.shape[0], self.columns.size + self.constants.size))
@@ -90,9 +96,7 @@ class ExperimentLikelihood:
 
     def _pieces(self, lanes: int, each: int = 1) -> Iterator[slice]:
         """Rows to be solved together; ``each`` is how many numbers a state or an output stands for."""
-        model = self.system.model
-        lane = self.times.size * (len(model.states) + len(model.outputs)) * each
-        step = max(1, MOST_NUMBERS // max(1, lane))
+        step = max(1, MOST_NUMBERS // max(1, self.numbers * each))
         return (slice(start, start + step) for start in range(0, lanes, step))
 
     def solve(self, theta: Array, pointwise: Array = _NOTHING) -> tuple[Array, NDArray[np.int64]]:

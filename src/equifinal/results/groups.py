@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from arviz import InferenceData
 
 VERSIONS = ("equifinal", "numpy", "scipy", "numba", "arviz")
-MOST_POINTWISE, MOST_DRAWS = 20_000_000, 50_000  # log likelihoods of single observations, and of draws, that are kept
+MOST_POINTWISE = 20_000_000  # log likelihoods of single observations that are kept: of fewer draws where there are many
+MOST_DRAWS, MOST_SOLVED = 50_000, 200_000_000  # of draws, and numbers in the trajectories that are made anew for them
 POINTWISE_BATCH = 2_000_000  # of them made at a time
 PREDICTED, MOST_CELLS = 1000, 2_000_000  # draws of new observations, fewer where there are many observations
 PROBLEM = "problem"  # in constant_data
@@ -153,7 +154,8 @@ def _pointwise(posterior: Posterior, theta: np.ndarray) -> _Pointwise:
     """Of all draws, or of as many as can be kept, evenly taken."""
     chains, kept, d = theta.shape
     size = max(1, sum(experiment.size for experiment in posterior.problem.experiments))
-    at = evenly(kept, min(MOST_POINTWISE // size, MOST_DRAWS) // chains)
+    solved = max(1, sum(likelihood.numbers for likelihood in posterior.likelihoods))
+    at = evenly(kept, min(MOST_POINTWISE // size, MOST_DRAWS, MOST_SOLVED // solved) // chains)
     rows = theta[:, at].reshape(-1, d)
     # a rejected proposal repeats the draw before it: each is solved once
     fresh = np.ones(len(rows), bool)
