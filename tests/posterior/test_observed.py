@@ -278,3 +278,18 @@ def test_an_output_may_be_undefined_where_nobody_looks() -> None:
     seen = Posterior(loads(SHARE.replace("@", "0.5")))
     assert seen.log_likelihood(theta).values.tolist() == [-np.inf]
     assert seen.expand(theta).failures.tolist() == [1]
+
+
+def test_outputs_with_one_parameter_and_logarithms_of_different_bases_are_kept_apart() -> None:
+    """A standard deviation of 0.4 of log10 z is one of 0.92 of log z."""
+    noise = 'y = { family = "lognormal", sdlog = "e" }\nz = { family = "log10-normal", sd = "e" }'
+    parameters = 'e = { prior = "halfnormal", sd = 1 }'
+    posterior = Posterior(loads(MODEL.replace("@parameters", parameters).replace("@noise", noise) + ONE))
+    theta = np.array([[{"k": 0.7, "a": 3.0, "s": 1.0, "b": 2.0, "e": 0.4}[name] for name in posterior.parameters]])
+    t = np.array([0.5, 1, 2, 4])
+    x = 1 / 0.7 + (3 - 1 / 0.7) * np.exp(-0.7 * t)
+    z = np.array([2.0, 1, 3, 1])
+    expected = norm(np.log(2 * x + 1), 0.4).logpdf(np.log([4, 3, 7, 2])).sum() - np.log([4, 3, 7, 2]).sum()
+    expected += (norm(np.log10(x), 0.4).logpdf(np.log10(z)) - np.log(z * np.log(10))).sum()
+    np.testing.assert_allclose(posterior.log_likelihood(theta).values, expected, rtol=1e-8)
+    np.testing.assert_allclose(sum(part.sum() for part in posterior.pointwise(theta).values()), expected, rtol=1e-8)

@@ -40,11 +40,14 @@ def test_groups_and_values(data: arviz.InferenceData) -> None:
     np.testing.assert_allclose(data.sample_stats["lp"].values.ravel(), lp, rtol=1e-9)
 
 
-@pytest.mark.parametrize(("limit", "number"), [("MOST_POINTWISE", 4 * 5 * 10), ("MOST_DRAWS", 4 * 10), ("MOST_SOLVED", 4 * 10 * 5 * 2)])
+@pytest.mark.parametrize(
+    ("limit", "number"), [("MOST_POINTWISE", 4 * 5 * 10), ("MOST_DRAWS", 4 * 10), ("MOST_SOLVED", 4 * 10 * 5 * 2)]
+)
 def test_of_many_observations_or_draws_some_keep_theirs(
     monkeypatch: pytest.MonkeyPatch, limit: str, number: int
 ) -> None:
     monkeypatch.setattr(groups, limit, number)
+    monkeypatch.setattr(groups, "LEAST_SOLVED", 1)
     monkeypatch.setattr(groups, "POINTWISE_BATCH", 5 * 7)
     data = sample(quick_problem(), sampler="random-walk", chains=4, warmup=50, draws=100, progress=False)
     kept = data.log_likelihood["y"]

@@ -80,7 +80,7 @@ def observed(experiment: Experiment, parameters: Sequence[str], times: Array) ->
         start = own.stop
     found["varies"] = (found["slots"] >= 0).any(axis=1) | (found["sources"] >= 0).any(axis=1)
     solved = np.where((found["sources"] >= 0).any(axis=1), np.arange(len(found)), -1)  # in every row another number
-    laws = np.column_stack([found["family"], found["side"], found["slots"], found["fixed"], solved])
+    laws = np.column_stack([found["family"], found["side"], found["slots"], found["fixed"], found["units"], solved])
     borders = np.flatnonzero((laws[1:] != laws[:-1]).any(axis=1)) + 1
     for start, end in pairwise([0, *borders, len(found)]):
         found["end"][start:end] = end

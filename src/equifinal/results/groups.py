@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 
 VERSIONS = ("equifinal", "numpy", "scipy", "numba", "arviz")
 MOST_POINTWISE = 20_000_000  # log likelihoods of single observations that are kept: of fewer draws where there are many
-MOST_DRAWS, MOST_SOLVED = 50_000, 200_000_000  # of draws, and numbers in the trajectories that are made anew for them
+MOST_DRAWS, MOST_SOLVED = 50_000, 200_000_000  # of draws, and numbers in the trajectories that are made anew for them,
+LEAST_SOLVED = 4000  # but so many draws are always solved again
 POINTWISE_BATCH = 2_000_000  # of them made at a time
 PREDICTED, MOST_CELLS = 1000, 2_000_000  # draws of new observations, fewer where there are many observations
 PROBLEM = "problem"  # in constant_data
@@ -155,7 +156,8 @@ def _pointwise(posterior: Posterior, theta: np.ndarray) -> _Pointwise:
     chains, kept, d = theta.shape
     size = max(1, sum(experiment.size for experiment in posterior.problem.experiments))
     solved = max(1, sum(likelihood.numbers for likelihood in posterior.likelihoods))
-    at = evenly(kept, min(MOST_POINTWISE // size, MOST_DRAWS, MOST_SOLVED // solved) // chains)
+    most = min(MOST_POINTWISE // size, MOST_DRAWS, max(LEAST_SOLVED, MOST_SOLVED // solved))
+    at = evenly(kept, most // chains)
     rows = theta[:, at].reshape(-1, d)
     # a rejected proposal repeats the draw before it: each is solved once
     fresh = np.ones(len(rows), bool)

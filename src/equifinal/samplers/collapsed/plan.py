@@ -35,7 +35,7 @@ from equifinal.samplers.protocol import Partly
 from equifinal.samplers.searching.importance import Importance, laplace, prior_law
 from equifinal.samplers.searching.modes import Modes, find_modes, unfolded
 from equifinal.samplers.searching.populations import Populations
-from equifinal.samplers.searching.prior_draws import CHECKED, see_more
+from equifinal.samplers.searching.prior_draws import CHECKED, LEAST_TOLD, see_more
 
 Array = NDArray[np.float64]
 
@@ -187,7 +187,8 @@ class _Search:
         passes = search.improve(self.report)
         start, weights = search.weighted()
         mixture = search.proposal()
-        if passes and not self.nothing_else and self._prior_sees_more(mixture, search.quality.level):
+        tells = search.worth_of_prior * CHECKED > LEAST_TOLD
+        if passes and tells and not self.nothing_else and self._prior_sees_more(mixture, search.quality.level):
             self.report("draws of the prior are where this proposal hardly ever goes")
             passes = False
         return Proposal(mixture, search.quality, start[None], weights[None], arrived=passes)

@@ -33,7 +33,8 @@ Array = NDArray[np.float64]
 FIRST_LOOK = 10_000  # iterations of each chain after which a run is first looked at; then after half as many more
 MOST_KEPT = 20_000  # of each chain, where a run goes on until it has enough: then every second of them is dropped
 RHAT_LIMIT = 1.01
-EACH_LANE, MOST_EACH_LANE = 4, 16  # effective draws that are wanted, and draws at the most
+WANTED_EACH_LANE = 4  # effective draws, unless more are asked for: with half of these, results are still called sound
+SHOWN_FOR_WANTED = 4  # draws for each effective one that is wanted, at the most
 SAVED = ("iteration", "looked", "warmup_seconds", "sampling_seconds")  # of a snapshot, in a checkpoint
 SEGMENT_SECONDS = 0.2  # long enough to hide the cost of handing work over, short enough for a lively progress bar
 CHECKPOINT_SECONDS = 5.0
@@ -164,8 +165,8 @@ class UnderWay:
         start, lanes = self.start, self.start.work.plan.lanes
         if lanes == 1 or start.settings.draws is not None:
             return 1
-        kept = sum(chunk.position.shape[1] for chunk in self.now.chunks)
-        return max(1, math.ceil(kept / (MOST_EACH_LANE * lanes)))
+        kept = start.settings.chains * sum(chunk.position.shape[1] for chunk in self.now.chunks)
+        return max(1, math.ceil(kept / (SHOWN_FOR_WANTED * self._wanted())))
 
     def save(self) -> None:
         """Write a checkpoint, if there is a file for it."""
@@ -275,7 +276,7 @@ class UnderWay:
     def _wanted(self) -> int:
         """How many effective draws there should be: more than lanes that never leave their starts seem to give."""
         settings, lanes = self.start.settings, self.start.work.plan.lanes
-        return settings.ess if lanes == 1 else max(settings.ess, EACH_LANE * settings.chains * lanes)
+        return settings.ess if lanes == 1 else max(settings.ess, WANTED_EACH_LANE * settings.chains * lanes)
 
     def _so_far(self) -> str:
         if self.mixing is None:

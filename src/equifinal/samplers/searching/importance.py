@@ -22,7 +22,7 @@ from equifinal.samplers.searching.modes import Modes
 
 Array = NDArray[np.float64]
 
-ROUNDS = (400, 1500, 3500)  # draws; the last judge what the others have found, and then improve it
+ROUNDS = (400, 1000, 2800)  # draws; the last judge what the others have found, and then improve it
 MORE_ROUNDS = (700, 2500)  # if these do not suffice: the first for a better proposal, the second for one that passes
 HIGHEST = 7.0  # weight of a draw beside their mean: a chain would stand there for so long, so another round is worth it
 PRIOR_DRAWS, PRIOR_DF = 1000, 5.0  # for the law of the prior
@@ -41,6 +41,7 @@ class Importance:
     wide: Mixture
     x: Array
     log_target: Array
+    worth_of_prior: float
 
     def __init__(self, counted: CountedTarget, modes: Modes):
         self.counted, self.modes, self.rng = counted, modes, counted.rng
@@ -52,6 +53,7 @@ class Importance:
         self.proposals: list[Mixture] = []
         self.sizes: list[int] = []
         self.x, self.log_target, self._weighted = np.empty((0, modes.h.shape[1])), np.empty(0), False
+        self.worth_of_prior = 0.0  # of one draw of the prior, in draws of the posterior, as far as that is known
 
     def improve(self, report: Callable[[str], None] = lambda text: None) -> bool:
         """Rounds until a proposal passes; false if none does."""
@@ -87,10 +89,12 @@ class Importance:
     def _draw(self, size: int, proposal: Mixture) -> None:
         """Draws of a proposal, and how well that fits."""
         x = proposal.sample(self.rng, size)
-        log_target = self.counted.log_target(x)
+        log_prior, log_likelihood = self.counted.log_prior_and_likelihood(x)
+        log_target = log_prior + log_likelihood
         with np.errstate(invalid="ignore"):
             log_weight = log_target - self.counted.log_density(proposal, x)
         self.quality = judged(log_weight)
+        self.worth_of_prior = worth_of_prior(log_weight, log_likelihood)
         self._weighted |= bool(np.isfinite(log_weight).any())
         self.proposals.append(proposal)
         self.sizes.append(size)
@@ -192,6 +196,19 @@ def prior_law(counted: CountedTarget) -> Mixture:
     covariance = np.cov(x.T).reshape(q, q)
     floor = 1e-6 * np.diag(np.diag(covariance)) + 1e-300 * np.eye(q)
     return mixtures.single(x.mean(axis=0), covariance + floor, PRIOR_DF)
+
+
+def worth_of_prior(log_weight: Array, log_likelihood: Array) -> float:
+    r"""How many draws of the posterior one of the prior is worth: (E l)^2 / E l^2 = Z / E[l | data].
+
+    By draws with so much weight for the posterior, whose mean weight is Z.
+    """
+    fine = np.isfinite(log_weight) & np.isfinite(log_likelihood)
+    if not fine.any():
+        return 0.0
+    whole = np.logaddexp.reduce(log_weight[fine])
+    log_mean = np.logaddexp.reduce(log_weight[fine] + log_likelihood[fine]) - whole
+    return float(np.exp(min(0.0, whole - math.log(len(log_weight)) - log_mean)))
 
 
 def _without_dust(weights: Array) -> NDArray[np.int64]:

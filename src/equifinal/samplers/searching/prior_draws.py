@@ -19,7 +19,8 @@ PIECE = 2000  # draws that are made together
 LEAST, MOST = 30_000, 400_000  # for populations: more than the least only where the prior is near to the posterior:
 WORTH, EACH = 3000, 0.002  # until all are worth so many draws of the posterior, if one is worth at least so much
 LOOK_EVERY = 10_000  # draws
-CHECKED = 4000  # for a check of a proposal
+CHECKED = 4000  # for a check of a proposal,
+LEAST_TOLD = 0.1  # if these are worth so many draws of the posterior: else they are all but never where it is
 MOST_FAILURES = 1000  # solves that fail take longest: then that is enough
 
 
