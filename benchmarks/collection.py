@@ -189,7 +189,7 @@ def _fitted(problem: Any, analysis: Any, seconds: float) -> str:
         data = sample(problem, analysis=analysis, progress=False, max_time=seconds)
     except SamplingError as error:
         if "before the preparation did" in str(error):
-            return f"preparation not finished in {seconds:g} s"
+            return f"preparation not finished in {time.process_time() - start:.0f} CPU s"
         raise
     rows = summarise(data)
     least = min(min(row["ess_bulk"], row["ess_tail"]) for row in rows.values())
