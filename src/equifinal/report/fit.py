@@ -19,7 +19,7 @@ def with_report(done: Fit, *, progress: bool = True) -> Fit:
 
     try:
         with show_stage("writing the report", progress):
-            page = write_report(done.data, done.path.with_name(REPORT), done.meaning, done.summary)
+            page = write_report(done.data, done.path.with_name(REPORT), done.meaning, done.summary, done.concerns)
         return replace(done, report=page)
     except EquifinalError as error:  # the results are safe
         warn(f"no report was written: {error}", stacklevel=2)

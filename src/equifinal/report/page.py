@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,7 +23,11 @@ if TYPE_CHECKING:
 
 
 def write_report(
-    data: InferenceData, path: str | Path, meaning: Meaning | None = None, summary: Mapping[str, Row] | None = None
+    data: InferenceData,
+    path: str | Path,
+    meaning: Meaning | None = None,
+    summary: Mapping[str, Row] | None = None,
+    concerns: Sequence[diagnostics.Concern] | None = None,
 ) -> Path:
     """The report on a run as a file; it is either whole or as it was before.
 
@@ -33,17 +37,22 @@ def write_report(
     >>> data = equifinal.sample(equifinal.load("si"), draws=100, progress=False)
     >>> equifinal.write_report(data, "report.html")  # doctest: +SKIP
     """
-    text = report_page(data, meaning, summary)
+    text = report_page(data, meaning, summary, concerns)
     return replace_file(Path(path), lambda target: target.write_text(text, encoding="utf-8"), "the report")
 
 
-def report_page(data: InferenceData, meaning: Meaning | None = None, summary: Mapping[str, Row] | None = None) -> str:
+def report_page(
+    data: InferenceData,
+    meaning: Meaning | None = None,
+    summary: Mapping[str, Row] | None = None,
+    concerns: Sequence[diagnostics.Concern] | None = None,
+) -> str:
     """The report on a run as one HTML text: the same for the same results.
 
     Parameters
     ----------
-    meaning, summary
-        From `interpret` and `summarise`, if they were made already.
+    meaning, summary, concerns
+        From `interpret`, `summarise` and the diagnostics, if they were made already.
     """
     meaning = interpret(data) if meaning is None else meaning
     problem = meaning.problem
@@ -51,7 +60,7 @@ def report_page(data: InferenceData, meaning: Meaning | None = None, summary: Ma
     shown, checks = predict(problem, theta), check(problem, theta)
     verdicts = determined_trajectories(problem, meaning.fibre, theta, meaning.identifiability)
     rows, figures = diagnostics.summarise(data) if summary is None else summary, Figures()
-    concerns = diagnostics.concerns(data, rows)
+    concerns = list(diagnostics.concerns(data, rows) if concerns is None else concerns)
     conform = discord_sentences(discords(meaning, checks))
     unusable = any(concern.serious for concern in concerns)
     state = {"discords": conform, "fit_state": "mixed" if conform else "bad" if unusable else "good"}

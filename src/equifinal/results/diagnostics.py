@@ -123,11 +123,11 @@ def summary_row(draws: np.ndarray, seconds: float = math.nan) -> Row:
     finite = np.isfinite(draws).all() and math.isfinite(row["sd"])
     usable = finite and np.ptp(draws) > 0 and draws.shape[1] >= 4
     if usable:
-        ess_mean = ess(draws, "mean")
+        ess_mean, ess_bulk = ess(draws, "mean"), ess(draws, "bulk")
         row |= {
-            "ess_bulk": ess(draws, "bulk"),
+            "ess_bulk": ess_bulk,
             "ess_tail": ess(draws, "tail"),
-            "ess_per_second": ess(draws, "bulk") / seconds if seconds > 0 else math.nan,
+            "ess_per_second": ess_bulk / seconds if seconds > 0 else math.nan,
             "iact": draws.size / ess_mean,
             "mcse_over_sd": 1 / math.sqrt(ess_mean),
             "rhat": split_rhat(draws),
