@@ -59,6 +59,16 @@ def test_a_climber_does_not_depend_on_its_company() -> None:
         np.testing.assert_array_equal(alone.log_density[0], together.log_density[i])
 
 
+@pytest.mark.parametrize("name", ["decay", "si", "hiv"])
+def test_a_climber_at_the_top_soon_knows_it(name: str) -> None:
+    """There rounding decides whether a step gains or loses something."""
+    known = posterior(name)
+    mode = search(known, np.random.default_rng(1)).position
+    again = climb(known, mode[None], 30)
+    assert again.arrived.all()
+    assert again.solves <= 6
+
+
 def test_climbs_do_not_change_what_they_are_given() -> None:
     known = decay()
     u = known.to_coordinates(known.sample_prior(np.random.default_rng(1), 3))
@@ -160,3 +170,35 @@ def test_the_covariance_at_a_mode() -> None:
     wide, _ = laplace(si, si.to_coordinates(si.sample_prior(np.random.default_rng(0), 20)))
     spread = searching._box(si)[2]
     assert (np.sqrt(np.diagonal(wide, axis1=1, axis2=2)) <= spread * (1 + 1e-9)).all()
+
+
+def test_the_covariance_of_rates_known_far_better_than_others_is_positive_definite() -> None:
+    text = """
+    [model]
+    equations = '''
+    x' = -(a + b)*x
+    z' = -c*d*z
+    x(0) = s
+    z(0) = s
+    '''
+    outputs = ["x", "z"]
+    [parameters]
+    a = { prior = "loguniform", lower = 1e-10, upper = 1e3 }
+    b = { prior = "loguniform", lower = 1e-10, upper = 1e3 }
+    c = { prior = "loguniform", lower = 1e-10, upper = 1e3 }
+    d = { prior = "loguniform", lower = 1e-10, upper = 1e3 }
+    s = { prior = "loguniform", lower = 1e-10, upper = 1e3 }
+    [noise]
+    x = { family = "normal", sd = 1e-7 }
+    z = { family = "normal", sd = 1e-7 }
+    [data]
+    time = [1, 2, 3]
+    x = [0.9, 0.81, 0.729]
+    z = [0.9, 0.81, 0.729]
+    """
+    known = Posterior(loads(text))
+    covariance, _ = laplace(
+        known, known.to_coordinates(np.array([[0.1, 1e-7, 0.5, 0.2, 1.0], [3.0, 0.1, 2.0, 7.0, 2.0]]))
+    )
+    np.testing.assert_allclose(covariance, np.swapaxes(covariance, 1, 2), rtol=0, atol=1e-13)
+    assert (np.linalg.eigvalsh(covariance) > -1e-12).all()

@@ -112,7 +112,8 @@ def climb(posterior: Posterior, u: Array, steps: int) -> Climb:
         with np.errstate(invalid="ignore"):
             gain = there[0] - value[going]
         better = gain > 0
-        idle[going] = np.where(gain > ENOUGH, 0, idle[going] + better)
+        # at the top a step gains or loses next to nothing, as rounding has it
+        idle[going] = np.where(gain > ENOUGH, 0, idle[going] + (gain > -ENOUGH))
         damping[going] = np.where(better, damping[going] / 5, damping[going] * 4)
         good = going[better]
         u[good], value[good] = trial[better], there[0][better]
@@ -131,7 +132,10 @@ def laplace(posterior: Posterior, u: Array) -> tuple[Array, int]:
     scaled = hessian * spread[:, None] * spread + np.eye(u.shape[1])
     usable = np.isfinite(scaled).all(axis=(1, 2))
     scaled[~usable] = np.eye(u.shape[1])
-    return np.linalg.inv(scaled) * spread[:, None] * spread, solves
+    # by eigenvalues, none of which is below one: a general inverse of a matrix as uneven as this need not be positive
+    values, vectors = np.linalg.eigh(scaled)
+    inverse = (vectors / np.maximum(values, 1.0)[:, None, :]) @ np.swapaxes(vectors, 1, 2)
+    return inverse * spread[:, None] * spread, solves
 
 
 def _step(hessian: Array, slope: Array, stopped: NDArray[np.bool_], damping: Array, spread: Array) -> Array:

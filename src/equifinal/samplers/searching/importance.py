@@ -22,8 +22,8 @@ from equifinal.samplers.searching.modes import Modes
 
 Array = NDArray[np.float64]
 
-ROUNDS = (400, 1000, 2800)  # draws; the last judge what the others have found, and then improve it
-MORE_ROUNDS = (700, 2500)  # if these do not suffice: the first for a better proposal, the second for one that passes
+ROUNDS = (400, 1000, 2500)  # draws; the last judge what the others have found, and then improve it
+MORE_ROUNDS = (350, 2500)  # if these do not suffice: the first for a better proposal, the second for one that passes
 HIGHEST = 7.0  # weight of a draw beside their mean: a chain would stand there for so long, so another round is worth it
 PRIOR_DRAWS, PRIOR_DF = 1000, 5.0  # for the law of the prior
 DUST = 1e-5  # of all weight, not looked at when a mixture is fitted
