@@ -12,7 +12,6 @@ from equifinal import ode
 from equifinal.ode.threads import in_pieces
 from equifinal.posterior import observed
 from equifinal.problem.data import Experiment
-from equifinal.problem.noise import text_of
 from equifinal.problem.problem import SolverSettings
 
 Array = NDArray[np.float64]
@@ -53,17 +52,8 @@ class ExperimentLikelihood:
         self.times = experiment.grid()
         self.inputs = known_inputs(experiment)
         self.observed = observed.observed(experiment, parameters, self.times)
-        self.wanted = self._wanted()
-
-    def _wanted(self) -> NDArray[np.bool_] | None:
-        """Which outputs the data need at which times, (times, outputs); none if that is all of them."""
-        found = np.zeros((self.times.size, len(self.system.model.outputs)), dtype=bool)
-        for entry in self.experiment.observations:
-            needed = (entry.output, *map(text_of, entry.noise.expressions))
-            rows = np.isin(self.times, np.concatenate([entry.times, entry.previous[~np.isnan(entry.previous)]]))
-            for name in needed:
-                found[rows, self.system.model.outputs.index(name)] = True
-        return None if found.all() else found
+        needed = experiment.needed()
+        self.wanted = None if needed.all() else needed
 
     @property
     def numbers(self) -> int:

@@ -99,8 +99,8 @@ def _compared(problem: Problem, fibre: Fibre | None, theta: Array) -> Mapping[tu
             columns = {name: solved.states[fine, :, j] for j, name in enumerate(model.states)}
             columns |= {name: solved.outputs[fine, :, j] for j, name in enumerate(model.outputs)}
             for name, curves in columns.items():
-                size = max(float(np.abs(curves[0]).max()), 1e-300)
-                difference = float(np.abs(curves - curves[0]).max()) / size
+                size = max(float(np.nanmax(np.abs(curves[0]))), 1e-300)  # an output may be undefined at first
+                difference = float(np.nanmax(np.abs(curves - curves[0]))) / size
                 key = experiment.name, name
                 largest[key] = max(largest.get(key, 0.0), difference)
     if fibre.dimension == 0 and not largest:  # the other solutions lie outside the prior's support

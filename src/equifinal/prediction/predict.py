@@ -23,7 +23,7 @@ from equifinal.language.lowering import without_conditions
 from equifinal.language.model import Model
 from equifinal.posterior.likelihood import known_inputs
 from equifinal.prediction.moments import Moment, level_steps, moments
-from equifinal.prediction.simulate import check_times
+from equifinal.prediction.simulate import check_times, somewhere_defined
 from equifinal.problem.data import Experiment, Observations
 from equifinal.problem.noise import Sides
 from equifinal.problem.problem import Problem, SolverSettings
@@ -211,8 +211,8 @@ def predict(
         for j, name in enumerate(experiment.model.trajectories, len(experiment.solved.outputs)):
             own.append((name, "quantity", found.outputs[fine, :, j], None))
         for name, kind, curve, seen in own:
-            mean = curve.mean(axis=0)
-            bands.append(Band(experiment.name, name, kind, grid, mean, quantiles(curve), seen, happens, levels))
+            mean, around = _mean(curve), quantiles(curve)
+            bands.append(Band(experiment.name, name, kind, grid, mean, around, seen, happens, levels))
     return Predictions(tuple(bands), len(theta), int(failed.sum()))
 
 
@@ -240,7 +240,7 @@ def new_observations(problem: Problem, theta: Array, *, seed: int = 0) -> Iterat
         if not experiment.size:
             continue
         grid = experiment.grid()
-        found = solve(experiment, problem.parameters, theta, grid, problem.solver)
+        found = solve(experiment, problem.parameters, theta, grid, problem.solver, needed=experiment.needed())
         fine = found.status == 0
         if not fine.any():
             raise SolverError(f"no draw could be solved: {ode.Status(int(found.status[0])).message}")
@@ -309,14 +309,20 @@ def solve(
     times: Array,
     solver: SolverSettings,
     more: Iterable[str] = (),
+    needed: NDArray[np.bool_] | None = None,
 ) -> ode.Trajectories:
-    """Solve one experiment at rows of parameters: what it needs for its observations, and ``more`` trajectories."""
+    """Solve one experiment at rows of parameters: what it needs for its observations, and ``more`` trajectories.
+
+    An output must be defined where it is ``needed``, (times, outputs); left out, it must be somewhere.
+    """
     model = experiment.solved.with_outputs(more)
     system = ode.compile_system(model, model.parameters)
     columns = [list(parameters).index(name) for name in model.parameters]
     constants = np.array([float(value) for value in model.constants.values()])
     arguments = np.hstack([theta[:, columns], np.tile(constants, (len(theta), 1))])
-    return ode.simulate(system, arguments, times, inputs=known_inputs(experiment), **vars(solver))
+    wanted = np.zeros((len(times), len(model.outputs)), dtype=bool) if needed is None else needed
+    found = ode.simulate(system, arguments, times, inputs=known_inputs(experiment), wanted=wanted, **vars(solver))
+    return found if needed is not None else somewhere_defined(found)
 
 
 def noise_columns(experiment: Experiment, outputs: Array) -> dict[str, Array]:
@@ -330,6 +336,13 @@ def quantiles(rows: Array) -> Array:
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore", RuntimeWarning)
         return np.nanquantile(rows, LEVELS, axis=0) if np.isnan(rows).any() else np.quantile(rows, LEVELS, axis=0)
+
+
+def _mean(rows: Array) -> Array:
+    """As `quantiles`."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        return np.asarray(np.nanmean(rows, axis=0))
 
 
 def prediction_times(experiment: Experiment, times: Sequence[float] | Array | None, until: float | None) -> Array:

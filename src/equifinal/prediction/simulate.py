@@ -109,8 +109,10 @@ def _simulate(
         np.array([arguments]),
         grid,
         inputs=known_inputs(experiment),
+        wanted=np.zeros((grid.size, len(model.outputs)), dtype=bool),
         **vars(solver),
     )
+    found = somewhere_defined(found, np.isin(grid, asked))
     if found.status[0] != 0:
         where = f"experiment '{experiment.name}': " if experiment.name else ""
         raise SolverError(f"{where}{ode.Status(found.status[0]).message}")
@@ -124,6 +126,14 @@ def _simulate(
             observed[entry.output], sides[entry.output] = made
     shown = {name: outputs[name][keep] for name in experiment.model.outputs}
     return Trajectory(experiment.name, asked, states, shown, observed, sides)
+
+
+def somewhere_defined(found: ode.Trajectories, asked: Any = slice(None)) -> ode.Trajectories:
+    """Outputs are no numbers where they are undefined, as a share of nothing is; a lane fails where one always is."""
+    outputs = np.where(np.isfinite(found.outputs), found.outputs, np.nan)
+    undefined = np.any(np.isnan(outputs[:, asked]).all(axis=1), axis=1)
+    status = np.where((found.status == ode.Status.ok) & undefined, ode.Status.not_finite, found.status)
+    return found._replace(outputs=outputs, status=status)
 
 
 def check_times(times: Array, experiment: Experiment) -> None:

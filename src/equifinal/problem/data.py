@@ -296,6 +296,19 @@ class Experiment:
         wanted = [t for entry in self.observations for t in (entry.times, entry.previous[~np.isnan(entry.previous)])]
         return np.unique(np.concatenate(wanted)) if wanted else np.zeros(0)
 
+    def needed(self) -> NDArray[np.bool_]:
+        """Which outputs of `solved` the data need at which times of `grid`, (times, outputs).
+
+        Elsewhere an output may be undefined, as a share of nothing is.
+        """
+        times, outputs = self.grid(), self.solved.outputs
+        found = np.zeros((times.size, len(outputs)), dtype=bool)
+        for entry in self.observations:
+            rows = np.isin(times, np.concatenate([entry.times, entry.previous[~np.isnan(entry.previous)]]))
+            for name in (entry.output, *map(text_of, entry.noise.expressions)):
+                found[rows, outputs.index(name)] = True
+        return found
+
 
 def _observing(model: Model, more: Mapping[str, Expression]) -> Model:
     """The model with further outputs, each defined by an expression that is its name."""

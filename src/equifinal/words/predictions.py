@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -185,11 +186,10 @@ def predict(
     theta = prior_rows(problem, draws, seed) if prior else posterior_rows(data, problem, draws)
     predictions = predict_bands(problem, theta, times=times, until=until, seed=seed)
     bands = tuple(b for b in predictions.bands if b.kind == "output" or states is None or b.name in states)
-    analysis = identifiability_of(data)
-    try:
+    analysis, fibre = None, None  # what nobody knows is no reason not to predict
+    with suppress(IdentifiabilityError):
+        analysis = identifiability_of(data)
         fibre = fibre_of(problem, analysis=analysis)
-    except IdentifiabilityError:
-        fibre = None
     verdicts = determined_trajectories(problem, fibre, posterior_rows(data, problem), analysis)
     checks = () if prior else tuple(check(problem, theta, seed=seed))
     return PredictionTable(predictions, bands, verdicts, checks, prior)

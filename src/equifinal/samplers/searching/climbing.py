@@ -11,6 +11,7 @@ which the likelihood does not change.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -91,15 +92,16 @@ def screen(posterior: Posterior, rng: np.random.Generator, number: int) -> Climb
     )
 
 
-def climb(posterior: Posterior, u: Array, steps: int) -> Climb:
-    """Levenberg-Marquardt from each row of u by itself."""
+def climb(posterior: Posterior, u: Array, steps: int, told: Callable[[int], None] = lambda step: None) -> Climb:
+    """Levenberg-Marquardt from each row of u by itself; ``told`` hears of every step."""
     lower, upper, spread = _box(posterior)
     u = np.clip(u, lower, upper)
     n = len(u)
     value, gradient, hessian, solves, failures = _local(posterior, u)
     damping = np.full(n, 1e-2)
     idle = np.zeros(n, int)
-    for _ in range(steps):
+    for step_number in range(steps):
+        told(step_number)
         going = np.flatnonzero(_going(idle, damping, value))
         if not len(going):
             break

@@ -17,6 +17,7 @@ from equifinal.fibre import Fibre
 from equifinal.posterior.posterior import Posterior
 from equifinal.samplers.coordinates.of_combinations import combination_coordinates
 from equifinal.samplers.coordinates.unfolding import Unfolding
+from equifinal.samplers.protocol import Partly
 from equifinal.samplers.searching.climbing import climb, screen
 from equifinal.samplers.searching.first_covariance import first_covariance
 
@@ -70,7 +71,7 @@ def find_modes(
     best = np.argsort(-np.where(usable, found.log_density, -np.inf), kind="stable")[: int(usable.sum())]
     h = _coordinates_at(fibre, found.position[best]) / combination_coordinates(fibre).spread
     best = best[_good_and_far_apart(h, _starts(posterior, len(best)), len(best) // GOOD)]
-    ends = _climbed(posterior, found.position[best], found.log_density[best])
+    ends = _climbed(posterior, found.position[best], found.log_density[best], report)
     modes = _modes(posterior, fibre, ends)
     modes = modes._replace(solves=modes.solves + found.solves, failures=modes.failures + found.failures)
     report(f"{len(best)} starts, {modes.in_words}{', but most do not arrive' if ends.failed else ''}")
@@ -94,16 +95,22 @@ def _coordinates_at(fibre: Fibre, u: Array) -> Array:
     return combination_coordinates(fibre).forward(fibre.xi(fibre.to_theta(u)))
 
 
-def _climbed(posterior: Posterior, at: Array, density: Array) -> _Ends:
+def _climbed(posterior: Posterior, at: Array, density: Array, report: Callable[[str], None]) -> _Ends:
     """Climbs in legs; after each, climbers far below the best are given up."""
+    most, before = sum(steps for steps, _ in LEGS), 0
     starts, solves, failures = len(at), 0, 0
     arrived = np.zeros(starts, bool)
     near = starts
     for steps, below in LEGS:
         if not arrived.all():
-            ends = climb(posterior, at[~arrived], steps)
+
+            def told(step: int, before: int = before) -> None:
+                report(Partly("climbing", (before + step) / most))
+
+            ends = climb(posterior, at[~arrived], steps, told)
             solves, failures = solves + ends.solves, failures + ends.failures
             at[~arrived], density[~arrived], arrived[~arrived] = ends.position, ends.log_density, ends.arrived
+        before += steps
         # "at least", for beside a density of -1e300 these differences vanish
         near = min(near, int(np.sum(density >= density.max() - LEGS[0][1])))
         order = np.argsort(-density, kind="stable")
