@@ -10,9 +10,10 @@ import pytest
 from equifinal.formats.toml import loads
 from equifinal.report.page import report_page, write_report
 from equifinal.report.rendering import Figures
+from equifinal.report.running import again
 from equifinal.results.store import identifiability_of, load, save, store_identifiability
 from equifinal.studies.sample import sample
-from tests.support.runs import page, run
+from tests.support.runs import page, problem_named, run
 
 SECTIONS = ["short", "fit", "model", "identifiability", "given", "said", "posterior"]
 SECTIONS += ["predictions", "pairs", "sampler", "again", "terms"]
@@ -106,9 +107,29 @@ def test_what_users_wrote_is_escaped(pages: dict[str, str]) -> None:
 
 def test_the_same_seed_gives_the_same_bytes(pages: dict[str, str], tmp_path) -> None:
     run.cache_clear()
-    again = load(save(run("decay"), tmp_path / "r.nc"))  # another run, and by way of a file
-    path = write_report(again, tmp_path / "deep" / "report.html")
+    repeated = load(save(run("decay"), tmp_path / "r.nc"))  # another run, and by way of a file
+    path = write_report(repeated, tmp_path / "deep" / "report.html")
     assert path.read_text(encoding="utf-8") == pages["decay"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "options"),
+    [
+        ({}, ""),
+        ({"draws": 50, "chains": 2, "thin": 3}, " --chains 2 --draws 50 --thin 3"),
+        (
+            {"ess": 100, "max_solves": 10**6, "sampler": "collapsed"},
+            " --sampler collapsed --ess 100 --max-solves 1000000",
+        ),
+        ({"sampler": "pseudo-marginal", "draws": 20, "warmup": 30, "options": {"aux": 8}}, None),
+    ],
+)
+def test_the_command_repeats_what_was_asked_for(asked: dict, options: str | None) -> None:
+    """What the run decided by itself, such as how many draws it needs, is not asked for: that would be another run."""
+    data = sample(problem_named("decay"), seed=5, progress=False, **asked)
+    if options is None:
+        options = " --sampler pseudo-marginal --warmup 30 --draws 20 --aux 8"
+    assert again(data)["command"] == f"equifinal fit decay.toml --seed 5{options}"
 
 
 def test_bad_draws_are_not_praised(monkeypatch: pytest.MonkeyPatch) -> None:

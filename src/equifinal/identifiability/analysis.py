@@ -262,11 +262,14 @@ class _Analysis:
         for local in locals_:
             if found and found[0].steps > 0.15 * self.work:
                 break
-            limit = self.budget.part(self.budget.left * (0.9 if not found else 0.3))
+            share = 0.9 if not found else 0.3
             try:
-                found.append(
-                    slice_fibre(self.models, local, slice_coordinates(local, self._preference()), self.rng, limit)
-                )
+                # first as little as a fit allows: with more, a method that leads nowhere may take all the time there is
+                with suppress(TooLarge):
+                    found.append(self._slice(local, self.budget.part(share * min(WORK, self.budget.left))))
+                    continue
+                if self.work > WORK:
+                    found.append(self._slice(local, self.budget.part(share * self.budget.left)))
             except (TooLarge, NotFinite, BadPrime):
                 continue
             except OutOfTime:
@@ -275,6 +278,9 @@ class _Analysis:
             return self._undecided(found)
         return found
 
+    def _slice(self, local: LocalAnalysis, limit: Budget) -> FibreSlice:
+        return slice_fibre(self.models, local, slice_coordinates(local, self._preference()), self.rng, limit)
+
     def _undecided(self, found: list[FibreSlice]) -> list[FibreSlice]:
         """Two points gave different degrees: one of them was special; ask until two agree."""
         try:
@@ -282,9 +288,7 @@ class _Analysis:
                 local = analyse_locally(self.models, self.names, self.rng, self.budget)
                 if local.rank != found[0].local.rank:
                     continue
-                new = slice_fibre(
-                    self.models, local, slice_coordinates(local, self._preference()), self.rng, self.budget
-                )
+                new = self._slice(local, self.budget)
                 same = [f for f in found if f.degree == new.degree]
                 if same:
                     return [*same, new]

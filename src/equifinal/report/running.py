@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from arviz import InferenceData
 
 MOST_CHAINS = 2
+ASKED = ("sampler", "chains", "warmup", "draws", "thin", "ess", "max_solves", "max_time", "aux")  # by options of `fit`
 
 
 def sampler(
@@ -55,13 +56,14 @@ def again(data: InferenceData) -> dict[str, Any]:
     attributes = data.attrs
     settings = json.loads(attributes["settings"])
     solver, options = settings.pop("solver"), settings.pop("options")
-    # with a sampler chosen by itself the same choice is made again, for the same seed
+    # what was asked for and nothing else: all that a run decided by itself it decides again, for the same seed
+    asked = json.loads(attributes.get("asked", "{}"))
+    asked |= {key: value for key, value in (asked.get("options") or {}).items() if key == "aux"}
     file = shlex.quote(str(attributes.get("source", "")) or f"{attributes['problem']}.toml")
-    command = f"equifinal fit {file} --seed {attributes['seed']} --chains {settings['chains']}"
-    command += f" --draws {settings['draws']} --thin {settings['thin']}"
-    sampler = attributes["sampler"]
-    if not any(note.startswith(f"{sampler}: ") for note in json.loads(attributes["notes"])):  # it was asked for
-        command += f" --sampler {sampler} --warmup {settings['warmup']}"
+    given = "".join(
+        f" --{key.replace('_', '-')} {shlex.quote(str(asked[key]))}" for key in ASKED if asked.get(key) is not None
+    )
+    command = f"equifinal fit {file} --seed {attributes['seed']}{given}"
     return {
         "settings": {"sampler": attributes["sampler"], "seed": attributes["seed"], **settings, **options},
         "solver": solver,
