@@ -83,7 +83,8 @@ def observations_of(
         columns = _data_file(table, model, numbers, folder) if "file" in table else _inline(table, model, numbers)
     found = [output for output in model.outputs if output in columns.values]
     if not found:
-        raise DataError(f"no output has a column ({', '.join(model.outputs)})")
+        where = f"the file '{table['file']}' has" if "file" in table else "there is"
+        raise DataError(f"no output has a column: {where} none that is called {' or '.join(model.outputs)}")
     for output in found:
         if output not in noises:
             raise DataError(

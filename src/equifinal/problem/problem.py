@@ -80,9 +80,10 @@ class Problem(Shown):
         known = unknowns(self.experiments)
         for name in self.priors:
             if name not in known:
+                likely = did_you_mean(name, [other for other in known if other not in self.priors])
                 raise DataError(
                     f"parameter '{name}' has a prior but appears neither in the equations nor in the noise"
-                    f"{did_you_mean(name, known)}"
+                    + (f"{likely} That has no prior: one of the two is misspelt" if likely else "")
                 )
         for name, value in self.nominal.items():
             if name not in known:

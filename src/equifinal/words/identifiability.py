@@ -157,7 +157,7 @@ def trajectories_page(verdicts: Mapping[str, Mapping[str, str]]) -> Any:
         for name, word in words.items():
             verdict, colour = shown[word]
             table.add_row(f"{experiment}: {name}" if experiment else name, Text(verdict, style=colour))
-    return Group(Text("What the outputs tell of the states", style="bold"), Text(), table, Text())
+    return Group(Text("What the outputs say about the states", style="bold"), Text(), table, Text())
 
 
 def _sections(result: Identifiability) -> Iterator[tuple[str, list[str]]]:

@@ -17,7 +17,7 @@ TERMS = {
     "bits": "information gained from the data (1 bit: half of what the prior allowed is excluded)",
     "driven by": "what decides the posterior (a percentage: the prior's share, which no such data can reduce)",
     "noise parameter": "a parameter that only the scatter of the data depends on",
-    "effective draws": "how many independent draws would tell as much",
+    "effective draws": "how many independent draws would be as informative",
     "ESS bulk": "effective number of independent draws",
     "ESS tail": "the same for the 5% and 95% quantiles",
     "ESS/s": "effective draws per second",

@@ -1,7 +1,7 @@
 """A problem as PEtab, version 2: a YAML file, tables, and the model in SBML.
 
 What is different in an experiment stands in its conditions, what happens at known times in its periods. What PEtab
-cannot say is refused by name: counts, censored data, increments, known inputs, priors that it does not have.
+cannot express is refused by name: counts, censored data, increments, known inputs, priors that it does not have.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def problem_to_petab(problem: Problem, nominal: Mapping[str, float]) -> dict[str
     Raises
     ------
     DataError
-        If PEtab cannot say something.
+        If PEtab cannot express something.
     """
     return _Writer(problem, nominal).files()
 
@@ -110,7 +110,7 @@ class _Writer:
     def _model(self) -> str:
         common, first = self.common, self.common.models[0]
         if first.inputs:
-            raise DataError("the model has known inputs, which PEtab cannot say")
+            raise DataError("the model has known inputs, which PEtab cannot express")
         kept = {n: e for n, e in common.definitions.items() if n not in self._formulas}
         constants = {n: v.value for n, v in common.constants.items() if isinstance(v, Number)}
         whole = Model(
@@ -134,7 +134,7 @@ class _Writer:
 
     def _text(self, formula: Expression) -> str:
         if any(call.function in CONDITIONS for call in calls(formula)):
-            raise DataError("a condition on time outside the equations, which PEtab cannot say here")
+            raise DataError("a condition on time outside the equations, which PEtab cannot express here")
         return to_text(substitute(formula, {n: Name(new) for n, new in self.names.items()}), decimals=True)
 
     # --- tables ---
@@ -183,9 +183,9 @@ class _Writer:
             families = {entry.noise.family for entry in found}
             family = families.pop()
             if families or family not in NOISE:
-                raise DataError(f"'{output}' has {family} noise, which PEtab cannot say")
+                raise DataError(f"'{output}' has {family} noise, which PEtab cannot express")
             if any(entry.increment or entry.censored.any() for entry in found):
-                raise DataError(f"'{output}' has increments or censored data, which PEtab cannot say")
+                raise DataError(f"'{output}' has increments or censored data, which PEtab cannot express")
             distribution, unit = NOISE[family]
             scales = {_scale(entry.noise.arguments, output) for entry in found}
             placeholder = ""
@@ -243,7 +243,7 @@ class _Writer:
         if scale is None:
             return _number(next(v[k] for v in entry.noise.arguments.values() if isinstance(v, tuple)))
         if not isinstance(scale, (Name, Number)):
-            raise DataError(f"'{entry.output}' has noise that differs between experiments, which PEtab cannot say")
+            raise DataError(f"'{entry.output}' has noise that differs between experiments, which PEtab cannot express")
         return self._text(scale)
 
     def _period(self, experiment: str, time: str, sets: Mapping[str, Expression], model: Model) -> None:
@@ -309,7 +309,7 @@ def _time(time: Expression, model: Model) -> float:
         return float(evaluate(time, model.constants, Fraction))
     except (KeyError, TypeError):
         raise DataError(
-            f"something happens at a time that is not a number ({to_text(time)}): PEtab cannot say it"
+            f"something happens at a time that is not a number ({to_text(time)}): PEtab cannot express it"
         ) from None
 
 
@@ -320,13 +320,13 @@ def _jumps(model: Model, start: float, observed: set[float]) -> list[tuple[float
         time = max(_time(event.time, model), start)
         if not event.first and time in observed:
             raise DataError(
-                f"something happens at time {time:g}, after an observation at that time: PEtab cannot say it"
+                f"something happens at time {time:g}, after an observation at that time: PEtab cannot express it"
             )
         earlier = found.setdefault(time, {})
         # a later event sees what an earlier one at the same time has done
         earlier |= {name: substitute(value, earlier) for name, value in event.sets.items()}
     if start in found:
-        raise DataError("something happens when the model starts, which PEtab cannot say")
+        raise DataError("something happens when the model starts, which PEtab cannot express")
     return sorted(found.items(), key=lambda item: item[0])
 
 

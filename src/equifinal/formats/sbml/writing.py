@@ -34,7 +34,7 @@ def model_to_sbml(model: Model, values: Mapping[str, float], *, name: str = "mod
     Raises
     ------
     DataError
-        If it has what SBML cannot say: known inputs, an onset, a steady state before the start.
+        If it has what SBML cannot express: known inputs, an onset, a steady state before the start.
     """
     for has, what in (
         (model.inputs, "known inputs"),
@@ -42,7 +42,7 @@ def model_to_sbml(model: Model, values: Mapping[str, float], *, name: str = "mod
         (model.before is not None, "a steady state before it starts"),
     ):
         if has:
-            raise DataError(f"the model has {what}, which SBML cannot say")
+            raise DataError(f"the model has {what}, which SBML cannot express")
     return _Writer(model, values, name).text()
 
 

@@ -180,7 +180,8 @@ def review(task: Task, plan: Plan, state: State, seed: int, report: Callable[[st
         return None
     shape, stay = k_hat_of_largest(state.highest.ravel(), number), int(state.stood[..., 1].max())
     if misses_tails(shape, _highest(plan, state), number):
-        report(f"the proposal misses a tail: k-hat {shape:.2f} over {number} draws of it")
+        most = _highest(plan, state)
+        report(f"the proposal misses a tail: one of {number:,} draws of it has {most:.0f} times the mean weight")
     elif stay > longest_stay(number // len(state.key), plan.quality.acceptance):
         report(f"the proposal misses a place: a chain stood still there for {stay} iterations")
     else:
