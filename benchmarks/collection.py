@@ -169,6 +169,8 @@ def _verdict(found: Any) -> str:
     """The answer of an analysis in a few words."""
     total, free = len(found.parameters), sum(verdict == "not" for verdict in found.parameters.values())
     unknown = sum(verdict == "unknown" for verdict in found.parameters.values())
+    if unknown == total:
+        return "not known" + (f"; {found.unfinished}" if found.unfinished else "")
     if found.fibre_dimension:
         words = f"{found.fibre_dimension} freedom{'' if found.fibre_dimension == 1 else 's'} among {free} of {total}"
     else:

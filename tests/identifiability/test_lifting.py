@@ -10,6 +10,7 @@ import pytest
 from equifinal.algebra.arithmetic.budget import SECOND, Budget
 from equifinal.algebra.generators.expressing import same_field
 from equifinal.errors import IdentifiabilityError
+from equifinal.formats.toml import loads
 from equifinal.identifiability.analysis import analyse
 from equifinal.identifiability.constancy import require_constant_output
 from equifinal.identifiability.freedoms import Exchange, Scaling, Shift
@@ -17,6 +18,7 @@ from equifinal.identifiability.lifting.functions import NotLiftable
 from equifinal.identifiability.lifting.lift import lift
 from equifinal.identifiability.trajectories import judge_trajectories
 from equifinal.identifiability.verdicts import Identifiability
+from equifinal.language import steady
 from equifinal.language.expression import Number, is_rational, substitute, to_text
 from equifinal.language.model import Event, Model
 from equifinal.language.parser import parse_expression as e
@@ -320,3 +322,54 @@ def objections(seed: int) -> None:
         assert {n for n, word in judged.items() if word != "not"} == truth.identifiable & set(judged), model.to_text()
         if "unknown" not in result.parameters.values():
             assert len(model.parameters) - result.fibre_dimension == truth.rank, model.to_text()
+
+
+DILUTED = """
+[model]
+equations = '''
+x' = q*d*(1 - x) - a*x + b*y
+y' = a*x - b*y - q*d*y - c*y + e*z
+z' = c*y - e*z - q*d*z
+x(0) = 0.3
+y(0) = 0.2
+z(0) = 0.1
+u = x/(x + y + z)
+v = y/(x + y + z)
+w = z/(x + y + z)
+'''
+outputs = ["u", "v", "w"]
+initial = "steady state"
+before = { constants = { d = 1 } }
+[constants]
+d = 0
+"""
+
+
+@pytest.mark.parametrize("formula", [True, False])
+def test_equations_of_rest_are_divided_by_what_is_not_zero(formula: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The sum of all is at rest where q*(1 - x - y - z) = 0: as q is not zero, it is one.
+
+    With q = 0 nothing would happen when dilution ends, and hardly anything could be known.
+    """
+    if not formula:
+        monkeypatch.setattr(steady, "MAX_GROWN", 0)
+    found = analyse([experiment.analysed for experiment in loads(DILUTED).experiments])
+    assert set(found.parameters.values()) == {"globally"}
+
+
+def test_of_equations_that_are_products_nobody_knows_which_factor_is_zero(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(steady, "MAX_GROWN", 0)
+    text = """
+    [model]
+    equations = '''
+    x' = (a - b*x)*(c - x)*k + s*g
+    x(0) = 0.1
+    '''
+    outputs = ["x"]
+    initial = "steady state"
+    before = { constants = { s = 0 } }
+    [constants]
+    s = 1
+    """
+    found = analyse([experiment.analysed for experiment in loads(text).experiments])
+    assert "not" not in found.parameters.values()

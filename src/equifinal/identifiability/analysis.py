@@ -75,9 +75,12 @@ def analyse(
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0:
             raise IdentifiabilityError(f"`{name}` must be positive, not {value!r}")
     started = time.monotonic()
-    lifted = None if all(model.is_plain for model in experiments) else lift(experiments)
-    analysis = _Analysis(lifted.models if lifted else experiments, float(time_limit), effort * WORK, seed)
-    work = partial(translated, experiments, lifted, analysis) if lifted else analysis.run
+
+    def work(tell: Tell) -> Identifiability:
+        lifted = None if all(model.is_plain for model in experiments) else lift(experiments)
+        analysis = _Analysis(lifted.models if lifted else experiments, float(time_limit), effort * WORK, seed, started)
+        return translated(experiments, lifted, analysis, tell) if lifted else analysis.run(tell)
+
     try:
         found, ended = in_child(work, time_limit)
         if ended:
@@ -99,10 +102,9 @@ def analyse(
 class _Analysis:
     """One run of `analyse`."""
 
-    def __init__(self, models: tuple[Model, ...], time_limit: float, work: float, seed: int):
-        self.models, self.time_limit, self.work = models, time_limit, work
-        self.started = time.monotonic()
-        self.budget = Budget(work, time_limit)
+    def __init__(self, models: tuple[Model, ...], time_limit: float, work: float, seed: int, started: float):
+        self.models, self.time_limit, self.work, self.started = models, time_limit, work, started
+        self.budget = Budget(work, started + time_limit - time.monotonic())
         self.rng, self.seed = random.Random(seed), seed
         self.names = tuple(dict.fromkeys(name for model in models for name in model.parameters))
         first = models[0].constants

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -76,16 +76,22 @@ class _Quotient:
         return _Quotient(self.over**exponent, self.under**exponent)
 
 
-def _quotient(expression: Expression) -> tuple[_Quotient, tuple[str, ...]]:
-    used = tuple(sorted(names(expression)))
+def _quotients(*expressions: Expression) -> tuple[list[_Quotient], tuple[str, ...]]:
+    """As fractions in one ring, and the names that stand for its generators."""
+    used = tuple(sorted({name for expression in expressions for name in names(expression)}))
     ring = flint.fmpq_mpoly_ctx.get([f"x{i}" for i in range(len(used))], "degrevlex")
 
-    def polynomial(value: Fraction) -> Any:
-        return ring.constant(flint.fmpq(value.numerator, value.denominator))
+    def constant(value: Fraction) -> _Quotient:
+        return _Quotient(ring.constant(flint.fmpq(value.numerator, value.denominator)), one)
 
-    one = polynomial(Fraction(1))
+    one = ring.constant(1)
     table = {name: _Quotient(gen, one) for name, gen in zip(used, ring.gens(), strict=True)}
-    return evaluate(expression, table, lambda value: _Quotient(polynomial(value), one)), used
+    return [evaluate(expression, table, constant) for expression in expressions], used
+
+
+def _quotient(expression: Expression) -> tuple[_Quotient, tuple[str, ...]]:
+    (quotient,), used = _quotients(expression)
+    return quotient, used
 
 
 def _monomial(exponents: Iterable[int], used: tuple[str, ...]) -> Expression:
@@ -170,6 +176,16 @@ def numerator(expression: Expression) -> Expression:
     """The numerator of the expression in lowest terms."""
     quotient, used = _quotient(expression)
     return _polynomial(quotient.over, used)
+
+
+def without_factors(expression: Expression, others: Sequence[Expression]) -> Expression:
+    """The polynomial divided by whatever it has in common with the numerators of the others, as often as it does."""
+    (polynomial, *given), used = _quotients(expression, *others)
+    left = polynomial.over
+    for other in given:
+        while (common := left.gcd(other.over)).total_degree() > 0:
+            left /= common
+    return _polynomial(left, used)
 
 
 def linear_parts(expression: Expression, name: str) -> tuple[Expression, Expression] | None:

@@ -24,6 +24,7 @@ from equifinal.language.rational import (
 )
 
 MAX_SIZE = 2_000  # nodes of an equation: beyond, nobody waits for a fraction in lowest terms
+MAX_GROWN = 10_000  # the same while states are solved for: from there on every step takes several times as long
 
 
 def conserved_totals(states: Sequence[str], rates: Sequence[Expression]) -> list[dict[str, Fraction]]:
@@ -88,7 +89,7 @@ def rational_steady_state(model: Model, *, positive: bool = True) -> Model | Non
     before = model.before
     if before is None or not all(map(is_rational, (*before.rhs, *before.start))):
         return None
-    if any(sum(1 for _ in walk(e)) > MAX_SIZE for e in (*before.rhs, *before.start)):
+    if any(_size(e) > MAX_SIZE for e in (*before.rhs, *before.start)):
         return None
     try:
         found = _solved(list(before.states), resting_equations(before))
@@ -116,17 +117,23 @@ def _solved(states: list[str], equations: list[Expression]) -> dict[str, Express
         found = {name: simplified(substitute(e, {state: value})) for name, e in found.items()} | {state: value}
         equations = [numerator(substitute(e, {state: value})) for e in equations]
         equations = [e for e in equations if e != ZERO]
+        if any(_size(e) > MAX_GROWN for e in (*equations, *found.values())):
+            return None
     return None if equations else {state: found[state] for state in states}
 
 
 def _linear_step(states: list[str], equations: list[Expression]) -> tuple[str, Expression] | None:
     """A state that one of the equations gives as a function of others, the shortest equation first."""
-    for equation in sorted(equations, key=lambda e: sum(1 for _ in walk(e))):
+    for equation in sorted(equations, key=_size):
         for state in states:
             parts = linear_parts(equation, state)
             if parts and not set(names(parts[0])) & set(states):
                 return state, simplified(multiplied(negative(parts[1]), raised(parts[0], -1)))
     return None
+
+
+def _size(expression: Expression) -> int:
+    return sum(1 for _ in walk(expression))
 
 
 def _is_positive(expression: Expression) -> bool:

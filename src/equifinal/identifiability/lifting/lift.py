@@ -32,6 +32,7 @@ from equifinal.language.rational import (
     numerator,
     raised,
     simplified,
+    without_factors,
 )
 from equifinal.language.steady import rational_steady_state, resting_equations
 
@@ -175,6 +176,9 @@ class _Lifting:
             for name in (*self.parameters, *(n.name for n in rest.values() if isinstance(n, Name))):
                 parts = linear_parts(equation, name) if name not in inside else None
                 if parts is not None and name not in self.values:
+                    if isinstance(_common(*parts), Sum):  # either this is zero, or the rest: nobody knows which
+                        self.choices.tieless.add(self.current)
+                        return
                     value = simplified(multiplied(number(-1), parts[1], raised(parts[0], -1)))
                     raise Solve(name, self._written(value))
         if equations:
@@ -187,6 +191,11 @@ class _Lifting:
         return substitute(expression, shown)
 
 
+def _common(one: Expression, other: Expression) -> Expression:
+    """The greatest common factor of two polynomials."""
+    return simplified(multiplied(one, raised(without_factors(one, [other]), -1)))
+
+
 def _resting(model: Model, rest: Mapping[str, Expression], values: Mapping[str, Expression]) -> list[Expression]:
     """Equations for states at rest, with what is solved for put in."""
     found = []
@@ -195,7 +204,8 @@ def _resting(model: Model, rest: Mapping[str, Expression], values: Mapping[str, 
     for equation in resting_equations(rational):
         put_in = substitute(substitute(equation, rest), values)
         if (left := numerator(put_in)) != ZERO:
-            found.append(left)
+            # parameters are not zero, and neither is what they are equal to: so the rest is
+            found.append(without_factors(left, [values.get(n, Name(n)) for n in model.parameters]))
     return found
 
 
