@@ -93,7 +93,7 @@ def collect(given: argparse.Namespace) -> None:
 
 def go_through(path: Path, analyse_for: float, fit_for: float) -> None:
     """Everything about one problem, in lines of JSON as it becomes known."""
-    from equifinal.errors import EquifinalError
+    from equifinal.errors import EquifinalError, IdentifiabilityError
     from equifinal.formats.load import load
     from equifinal.posterior.design import analysed
     from equifinal.posterior.nominal import at_nominal
@@ -117,8 +117,12 @@ def go_through(path: Path, analyse_for: float, fit_for: float) -> None:
         if analyse_for:
             doing = "analysis"
             tell(doing=doing)
-            analysis = analysed(problem, time_limit=analyse_for)
-            tell(analysis=_verdict(analysis))
+            analysis = None
+            try:
+                analysis = analysed(problem, time_limit=analyse_for)
+                tell(analysis=_verdict(analysis))
+            except IdentifiabilityError as error:  # which is no reason not to fit
+                tell(analysis=f"refused: {str(error)[:300]}")
             if fit_for:
                 doing = "fit"
                 tell(doing=doing)
