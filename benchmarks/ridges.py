@@ -51,8 +51,8 @@ REFERENCE, ENOUGH = "reference", 5_000  # its name in the log; effective draws f
 SHOWN = {
     "si": "SI epidemic, 4 parameters, 3 determined",
     "hiv": "HIV, 6 parameters, 5 determined",
-    "mrna": "mRNA (M1a), 6 parameters, two exchangeable, onset unknown",
-    "onecomp": "one compartment, Michaelis-Menten, 4 parameters, a long tail",
+    "mrna": "Transfected mRNA (M1a), 6 parameters, two exchangeable, onset unknown",
+    "onecomp": "One compartment, Michaelis-Menten, 4 parameters, a long tail",
     "seir2": "SEIR in two groups, 9 parameters",
     "glv3": "Lotka-Volterra, 3 species, 13 parameters",
 }

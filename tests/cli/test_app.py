@@ -521,3 +521,17 @@ def test_paper_refuses(command: Callable[..., Done], tmp_path: Path) -> None:
     assert "there is no case study 'sir'" in done.stderr
     (tmp_path / "file").write_text("")
     assert "is a file" in command("paper", "si", "--out", str(tmp_path / "file")).stderr
+
+
+def test_several_problems_of_which_some_cannot_be_read(tmp_path: Path, command: Callable[..., Done]) -> None:
+    """Each is told about, none keeps another from being fitted, and the page names them all."""
+    (tmp_path / "good.toml").write_text(DECAY)
+    (tmp_path / "bad.toml").write_text(DECAY.replace("uniform", "unifrom"))
+    files = [str(tmp_path / name) for name in ("good.toml", "bad.toml", "missing.toml")]
+    done = command("fit", *files, "--out", str(tmp_path / "fits"), "--draws", "50", "--processes", "1", "--no-report")
+    assert done.returncode == 2
+    assert "did you mean 'uniform'" in done.stdout + done.stderr
+    assert "missing.toml" in done.stdout + done.stderr
+    assert (tmp_path / "fits" / "good" / "results.nc").exists()
+    page = (tmp_path / "fits" / "index.html").read_text(encoding="utf-8")
+    assert all(name in page for name in ("good", "bad", "missing"))
