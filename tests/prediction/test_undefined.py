@@ -74,7 +74,7 @@ def test_bands_begin_where_there_is_something(problem: Problem) -> None:
 
 
 def test_a_fit_predicts_although_the_analysis_cannot_be_made(problem: Problem) -> None:
-    data = equifinal.sample(problem, draws=100, chains=2, progress=False, seed=1)
+    data = equifinal.sample(problem, sampler="random-walk", warmup=200, draws=100, chains=2, progress=False, seed=1)
     assert "posterior_predictive" in data.groups()
     found = predicted(data, times=[0, 3])
     share, total = found.bands[:2]

@@ -182,7 +182,7 @@ def without_factors(expression: Expression, others: Sequence[Expression]) -> Exp
     """The polynomial divided by whatever it has in common with the numerators of the others, as often as it does."""
     (polynomial, *given), used = _quotients(expression, *others)
     left = polynomial.over
-    for other in given:
+    for other in (o for o in given if o.over != 0):
         while (common := left.gcd(other.over)).total_degree() > 0:
             left /= common
     return _polynomial(left, used)

@@ -193,7 +193,7 @@ class _Lifting:
 
 def _common(one: Expression, other: Expression) -> Expression:
     """The greatest common factor of two polynomials."""
-    return simplified(multiplied(one, raised(without_factors(one, [other]), -1)))
+    return one if other == ZERO else simplified(multiplied(one, raised(without_factors(one, [other]), -1)))
 
 
 def _resting(model: Model, rest: Mapping[str, Expression], values: Mapping[str, Expression]) -> list[Expression]:
