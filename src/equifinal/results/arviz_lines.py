@@ -74,11 +74,10 @@ def store_text(data: InferenceData, group: str, name: str, text: str) -> None:
 
 def name_draws(data: InferenceData, group: str, numbers: np.ndarray) -> None:
     """Say which draws of each chain a group is of."""
-    named = data[group].assign_coords(draw=numbers)
     if has_trees():
-        data[group] = named
+        data[group].dataset = data[group].to_dataset().assign_coords(draw=numbers)
     else:
-        setattr(data, group, named)
+        setattr(data, group, data[group].assign_coords(draw=numbers))
 
 
 def ess(draws: np.ndarray, method: str, prob: float | None = None) -> float:
