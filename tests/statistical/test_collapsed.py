@@ -20,6 +20,8 @@ from equifinal.samplers.collapsed import sampler as collapsed
 from equifinal.samplers.collapsed.plan import Plan
 from equifinal.samplers.collapsed.sampler import State
 from equifinal.samplers.collapsed.tools import Tools
+from equifinal.samplers.coordinates import bending
+from equifinal.samplers.coordinates.bending import Bend
 from equifinal.samplers.coordinates.unfolding import Unfolding
 from equifinal.samplers.marginal import noise_integral
 from equifinal.samplers.marginal.noise_integral import NoiseIntegral, apart
@@ -52,11 +54,12 @@ def p_values(
     turns: int = 8,
     lanes: int = 1,
     noise_points: int = 2,
+    bent: bool = False,
     **options,
 ) -> list[float]:
     """Of Kolmogorov-Smirnov tests for each parameter and combination, after some turns of all lanes from exact draws.
 
-    With several lanes, moves are steps of every length.
+    With several lanes, moves are steps of every length. Bent coordinates are bent within the posterior, on either side.
     """
     monkeypatch.setattr(collapsed_block, "BATCH", 5)  # two batches, the second in part
     found = case(name)
@@ -67,6 +70,10 @@ def p_values(
     tool = Tools(fibre, settings).make(settings.aux, 0)
     moments = moments_of(fibre, independent[:5000], n)
     target = Target(known, fibre, tool, off_the_mark(known, fibre, independent[:5000], noise_points))
+    if bent:
+        h = target.coordinates.at(known.to_coordinates(independent[:5000]))
+        side = np.resize([1.0, -1.0], h.shape[1])
+        target = Target(known, fibre, tool, target.integral, Bend(side, side * h.mean(axis=0) + h.std(axis=0)))
     x = target.coordinates.at(known.to_coordinates(independent[:5000]))
     proposal = two_off_the_mark(x)
     x = target.coordinates.relabelled(proposal, target.coordinates.at(known.to_coordinates(start)), rng.random(n))
@@ -86,6 +93,7 @@ def p_values(
         number=tool.number,
         way=0,
         unfolded=target.coordinates.replaced,
+        bend=target.coordinates.bend,
         held=np.isin(fibre.names, target.integral.parameters),
         noise_start=target.integral.start,
         noise_scale=target.integral.scale,
@@ -155,6 +163,20 @@ def test_the_sampler_is_exact(name: str, points: str, monkeypatch: pytest.Monkey
 @pytest.mark.parametrize("name", slow_but("product of three", of=["circle", "sum and product", "product of three"]))
 def test_steps_are_exact(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert min(p_values(name, monkeypatch, aux=2, lanes=3)) > LEVEL
+
+
+@pytest.mark.parametrize("name", slow_but("sum and product", of=["circle", "sum and product", "labelled with noise"]))
+def test_bent_coordinates_are_exact(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for lanes in (1, 3):
+        assert min(p_values(name, monkeypatch, aux=2, lanes=lanes, bent=True)) > LEVEL
+
+
+@pytest.mark.parametrize("lanes", [1, 3])
+def test_the_slope_of_bent_coordinates_must_count(lanes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without it the sampler is wrong, and that is seen."""
+    right = bending._backward
+    monkeypatch.setattr(bending, "_backward", lambda *given: (right(*given)[0], np.zeros(given[0].shape)))
+    assert min(p_values("circle", monkeypatch, aux=2, lanes=lanes, bent=True)) < LEVEL
 
 
 @pytest.mark.parametrize("name", slow_but("sum, product and noise", of=NOISE_POINTS))

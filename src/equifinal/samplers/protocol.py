@@ -66,7 +66,8 @@ class Task(NamedTuple):
 class NoPlan(NamedTuple):
     """The plan of samplers that need none.
 
-    Where a chain has several ``lanes``, iteration i is that of lane i mod lanes.
+    Where a chain has several ``lanes``, iteration i is that of lane i mod lanes. Then ``stood`` (chains, lanes, 2) of
+    its state counts the moves for which each lane has been where it is, and was anywhere at the most.
     """
 
     solves: int = 0

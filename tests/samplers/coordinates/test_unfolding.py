@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
 from equifinal.fibre import Fibre
 from equifinal.language.expression import to_text
 from equifinal.problem.prior import Prior
-from equifinal.samplers.coordinates.unfolding import unfolding
+from equifinal.samplers.coordinates.bending import Bend
+from equifinal.samplers.coordinates.unfolding import Unfolding, unfolding
 from equifinal.samplers.proposals import mixture
 from tests.support.clocks import hurry
 
@@ -48,9 +51,16 @@ def proposal(dimension: int) -> mixture.Mixture:
     return mixture.single(np.full(dimension, 0.2), 0.5 * np.eye(dimension) + 0.1, 5.0)
 
 
+def bent(made: Unfolding) -> Unfolding:
+    """Each coordinate within what `proposal` makes of it, and on one side or the other."""
+    side = np.resize([1.0, -1.0], len(made.moved))
+    return made.bent(Bend(side, 0.2 * side))
+
+
+@pytest.mark.parametrize("how", [lambda made: made, bent])
 @pytest.mark.parametrize("combinations", [("a + b", "a*b", "k*s"), ("a + b + c", "a*b + b*c + a*c", "a*b*c")])
-def test_images_have_one_c(combinations: tuple[str, ...]) -> None:
-    made = unfolding(fibre(*combinations))
+def test_images_have_one_c(combinations: tuple[str, ...], how: Callable[[Unfolding], Unfolding]) -> None:
+    made = how(unfolding(fibre(*combinations)))
     q = len(combinations)
     x = proposal(q).sample(np.random.default_rng(1), 200)
     images = made.images(x)
@@ -63,18 +73,20 @@ def test_images_have_one_c(combinations: tuple[str, ...]) -> None:
     assert np.abs(images.x - x[:, None]).max(axis=2).min(axis=1).max() < 1e-5
 
 
-def test_the_slope_is_that_of_differences() -> None:
-    made = unfolding(fibre("a + b", "a*b", "k*s"))
+@pytest.mark.parametrize("how", [lambda made: made, bent])
+def test_the_slope_is_that_of_differences(how: Callable[[Unfolding], Unfolding]) -> None:
+    made = how(unfolding(fibre("a + b", "a*b", "k*s")))
     x = np.array([[0.3, -0.4, 0.1]])
     columns = [(made.backward(x + step)[0] - made.backward(x - step)[0])[0] / 2e-6 for step in 1e-6 * np.eye(3)]
     assert made.backward(x)[1][0] == pytest.approx(np.log(abs(np.linalg.det(np.array(columns)))), abs=1e-6)
 
 
+@pytest.mark.parametrize("how", [lambda made: made, bent])
 @pytest.mark.parametrize("upper", [np.inf, 1.5])
-def test_the_density_of_a_proposal(upper: float) -> None:
+def test_the_density_of_a_proposal(upper: float, how: Callable[[Unfolding], Unfolding]) -> None:
     """E[1(c in B)/q_C(c)] is the area of a set B of values (a + b, a*b) that have roots inside the support."""
     priors = {} if upper == np.inf else {"a": Prior("uniform", lower=0.0, upper=upper)}
-    made = unfolding(fibre("a + b", "a*b", **priors))
+    made = how(unfolding(fibre("a + b", "a*b", **priors)))
     q = proposal(2)
     x = q.sample(np.random.default_rng(2), 200_000)
     c, log_slope = made.backward(x)
@@ -126,3 +138,22 @@ def test_images_are_gathered_in_one_place() -> None:
     assert (x[mirrored, 0] > x[mirrored, 1]).any()
     alone = unfolding(fibre("a", "b"))
     assert alone.gathered(x) is x
+
+
+def test_what_is_held_is_not_bent() -> None:
+    whole = unfolding(fibre("a", "b", "k*s"))
+    held = whole.holding(["b"], np.array([0.7]))
+    made = bent(held)
+    assert made.moved.tolist() == [0, 2]
+    c, log_slope = made.backward(np.array([[0.3, 0.1]]))
+    assert c[0, 1] == pytest.approx(np.exp(0.7))
+    straight, of_straight = held.backward(made.bend.backward(np.array([[0.3, 0.1]]))[0])
+    np.testing.assert_allclose(c, straight)
+    assert log_slope[0] - of_straight[0] == pytest.approx(made.bend.backward(np.array([[0.3, 0.1]]))[1].sum())
+
+
+def test_parameters_that_stand_for_themselves_stay_straight() -> None:
+    """Their bend would depend on their unit."""
+    made = unfolding(fibre("a", "b", a=Prior("normal", mean=0.0, sd=1.0)))
+    x = np.log(np.random.default_rng(5).normal(4, 1, (4000, 2)).clip(0.05))
+    assert made.straightened(x).bend.side.tolist() == [0, 1]

@@ -221,17 +221,17 @@ GOING_ON = RunSettings(chains=2, warmup=100, seed=3, ess=300)
 
 def fifth(theta: np.ndarray) -> Mixing:
     """Enough only at the fifth look of a run with `short_looks`."""
-    return Mixing(np.inf if theta.shape[1] == 506 else 0.0, 1.0)
+    return Mixing(np.inf if theta.shape[1] == 244 else 0.0, 1.0)
 
 
 @pytest.fixture
 def short_looks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(under_way, "FIRST_LOOK", 400)
-    monkeypatch.setattr(under_way, "MOST_KEPT", 1000)
+    monkeypatch.setattr(under_way, "MOST_KEPT", 450)
 
 
 def test_a_run_goes_on_until_it_has_enough(short_looks: None) -> None:
-    """Looks after 400, 600, 900, 1350 and 2025 iterations; from 900 on every second is kept, then every fourth."""
+    """Looks after 400, 500, 625, 781 and 976 iterations; from 400 on every second is kept, then every fourth."""
     seen: list[int] = []
 
     def measured(theta: np.ndarray) -> Mixing:
@@ -239,10 +239,10 @@ def test_a_run_goes_on_until_it_has_enough(short_looks: None) -> None:
         return fifth(theta)
 
     made = run(decay(), GOING_ON, measure=measured)
-    assert seen == [400, 600, 900, 675, 506]
-    assert (made.theta.shape[1], made.settings.thin, made.settings.draws) == (506, 4, 506)
-    assert made.tally.sampled.tolist() == [2025, 2025]
-    fixed = run(decay(), RunSettings(chains=2, warmup=100, seed=3, draws=506, thin=4))
+    assert seen == [400, 250, 312, 390, 244]
+    assert (made.theta.shape[1], made.settings.thin, made.settings.draws) == (244, 4, 244)
+    assert made.tally.sampled.tolist() == [976, 976]
+    fixed = run(decay(), RunSettings(chains=2, warmup=100, seed=3, draws=244, thin=4))
     np.testing.assert_array_equal(made.theta, fixed.theta)
     assert not made.notes
 
@@ -254,7 +254,7 @@ def test_chains_that_disagree_do_not_have_enough(short_looks: None) -> None:
         seen.append(theta.shape[1])
         return Mixing(np.inf, 1.05 if len(seen) < 3 else 1.005)
 
-    assert run(decay(), GOING_ON, measure=measured).tally.sampled[0] == 900
+    assert run(decay(), GOING_ON, measure=measured).tally.sampled[0] == 625
 
 
 def test_a_budget_of_solves_ends_a_run(short_looks: None) -> None:
@@ -310,7 +310,7 @@ def test_an_interrupt_at_a_look_leaves_no_trace(
     looked = under_way.UnderWay._has_enough
 
     def before(theta: np.ndarray) -> Mixing:
-        if theta.shape[1] == 900:
+        if theta.shape[1] == 312:
             raise KeyboardInterrupt
         return fifth(theta)
 
@@ -334,8 +334,8 @@ def test_updates_tell_how_much_is_to_be_done(short_looks: None) -> None:
     at_first = [update for update in seen if update.mixing is None]
     assert {(update.end, update.effective) for update in at_first} == {(500, None)}
     last = seen[-1]
-    assert (last.iteration, last.goal, last.end) == (700, 700, 100 + 400 * 300 // 60)
-    assert (last.effective, last.wanted) == (pytest.approx(60 * 600 / 400), 300)
+    assert (last.iteration, last.goal, last.end) == (600, 600, 100 + 400 * 300 // 60)
+    assert (last.effective, last.wanted) == (pytest.approx(60 * 500 / 400), 300)
 
 
 def test_a_run_must_know_when_to_end() -> None:

@@ -22,6 +22,7 @@ from equifinal.language.expression import Name
 from equifinal.posterior.posterior import Posterior
 from equifinal.samplers.collapsed.settings import POINTS
 from equifinal.samplers.collapsed.tools import LITTLE_NOISE, Enough, Tools
+from equifinal.samplers.coordinates.bending import Bend
 from equifinal.samplers.coordinates.of_combinations import combination_coordinates
 from equifinal.samplers.marginal.noise_integral import NoiseIntegral, apart, fitted, nothing
 from equifinal.samplers.marginal.target import CountedTarget, Target
@@ -43,7 +44,6 @@ TOO_NOISY = 2.0  # variance of log hat p_C that is not usable
 DRAWN = 64  # trajectories at which the integrals over noise parameters are tried
 JUDGED = 7000  # draws: a tail of a hundredth of the posterior that a proposal misses shows in their weights
 FITTED = 5000  # draws of a population to which the last mixture is fitted
-LAST = 2  # of the times at which it was looked at give draws to start from
 KNOWN_SHARE, WIDE_SHARE = 0.05, 0.2  # in it, of modes that climbers found, and of the wide part;
 MISSED_SHARE, MISSED_ROUNDS = 0.1, 2  # of what describes where the rest is too low; at most twice
 LANES = (61, 59)  # primes, so that draws that are thinned come from all of them: the first that does not divide thin
@@ -62,7 +62,8 @@ class Plan(NamedTuple):
     lanes: int  # of a chain, which take turns
     number: int  # of points on a fibre,
     way: int  # and how they are found, of `Tools`
-    unfolded: Annotated[NDArray[np.bool_], "q"]  # which combinations are replaced in x
+    unfolded: Annotated[NDArray[np.bool_], "q"]  # which combinations are replaced in x,
+    bend: Bend  # and how that is bent
     held: Annotated[NDArray[np.bool_], "d"]  # which parameters, of the noise, are integrated out:
     noise_start: Annotated[Array, "held"]  # from here,
     noise_scale: Annotated[Array, "held"]  # with this width
@@ -174,12 +175,16 @@ class _Search:
         self.counted, self.enough = _counted(posterior, fibre, tools, self.modes, rng)
         if self.counted.target.integral.parameters:
             report(f"{', '.join(self.counted.target.integral.parameters)}: integrated out along each trajectory")
-        self.around = unfolded(posterior, self.counted.coordinates, self.modes)
+
+    @property
+    def around(self) -> Modes:
+        """The modes, in the coordinates of proposals."""
+        return unfolded(self.posterior, self.counted.coordinates, self.modes)
 
     @property
     def nothing_else(self) -> bool:
         """Whether populations would not help: nothing moves them, or nothing tells where they may go."""
-        return not self.around.h.shape[1] or self.enough.noise > TOO_NOISY
+        return not len(self.counted.coordinates.moved) or self.enough.noise > TOO_NOISY
 
     def by_importance(self) -> Proposal:
         """The proposal to which rounds of importance sampling lead."""
@@ -206,7 +211,8 @@ class _Search:
         populations = Populations.from_prior(self.counted, self.report)
         settled = populations.settle(self.report)
         if settled is None:
-            law, start = laplace(self.around), self.around.h[None]
+            around = self.around
+            law, start = laplace(around), around.h[None]
             mixture = defended(law, flattened_around(law), prior_law(self.counted))
             return Proposal(mixture, self._judged(mixture), start, _equal_weights(start), arrived=False)
         draws, prior = settled.draws, prior_law(self.counted)
@@ -222,7 +228,7 @@ class _Search:
         if not refusal(found, settled=True):
             return Proposal(mixture, found, draws, _equal_weights(draws), FRESH_ONLY, settled.shares)
         onward = populations.go_on(mixture, self.report)
-        start = onward[:, -LAST * populations.number :]
+        start = onward[:, -populations.number :]
         mixture = self._described(np.concatenate([draws, onward], axis=1), settled.wide, prior)
         for part in missed:
             mixture = mixture.joined(part, MISSED_SHARE)
@@ -232,13 +238,14 @@ class _Search:
 
     def _described(self, draws: Array, wide: Mixture, prior: Mixture) -> Mixture:
         """The mixture of draws (2, n, q) of both populations, defended."""
-        rng, several = self.counted.rng, len(self.around.h) > 1
+        rng, around = self.counted.rng, self.around
+        several = len(around.h) > 1
         chosen = rng.permutation(draws.shape[1])[:FITTED]  # of all particles
         one, other = map(self.counted.coordinates.gathered, draws[:, chosen])
-        mixture = described(one, other, rng, laplace(self.around, DF) if several else None, both=True)
+        mixture = described(one, other, rng, laplace(around, DF) if several else None, both=True)
         mixture = defended(mixture, wide, prior, WIDE_SHARE)
         # where climbers have been, populations may have missed something
-        return mixture.joined(laplace(self.around), KNOWN_SHARE) if several else mixture
+        return mixture.joined(laplace(around), KNOWN_SHARE) if several else mixture
 
     def _judged(self, mixture: Mixture) -> Quality:
         """How good a frozen proposal is, by so many draws that a tail it misses shows."""
@@ -267,6 +274,7 @@ class _Search:
             number=enough.number,
             way=enough.way,
             unfolded=self.counted.coordinates.replaced,
+            bend=self.counted.coordinates.bend,
             held=np.isin(self.fibre.names, integral.parameters),
             noise_start=integral.start,
             noise_scale=integral.scale,

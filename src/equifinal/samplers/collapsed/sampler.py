@@ -42,6 +42,7 @@ from equifinal.samplers.proposals.quality import longest_stay, misses_tails
 from equifinal.samplers.protocol import Block, Kept, Start, Task, concatenated
 from equifinal.samplers.pseudo_marginal import sampler as pseudo_marginal
 from equifinal.samplers.pseudo_marginal.settings import MOST_POINTS
+from equifinal.samplers.searching.populations import systematic
 
 __all__ = ["COUNTS", "WARMUP", "Plan", "Settings", "State", "examine", "init", "join", "prepare", "review", "run_block"]
 
@@ -69,8 +70,8 @@ def target_of(task: Task, plan: Plan) -> Target:
     fits = 0 <= plan.way < len(tools.ways) and 0 < plan.number <= MOST_POINTS
     if fits and plan.lanes > 0 and plan.held.sum() == len(plan.noise_start):
         tool = tools.make(plan.number, plan.way)
-        target = Target(task.posterior, task.own_fibre, tool, plan.noise_integral(task.posterior))
-        if plan.mixture.dimension == len(target.coordinates.moved):
+        target = Target(task.posterior, task.own_fibre, tool, plan.noise_integral(task.posterior), plan.bend)
+        if plan.mixture.dimension == len(plan.bend.side) == len(target.coordinates.moved):
             return target
     raise SamplingError(
         "the plan does not fit the model: the checkpoint of this run is damaged; remove it to begin anew"
@@ -82,7 +83,8 @@ def init(task: Task, plan: Plan, rngs: Sequence[np.random.Generator]) -> Start:
     target = target_of(task, plan)
     fibre, chains, lanes = task.own_fibre, len(rngs), plan.lanes
     keys = np.array([rng.integers(2**63) for rng in rngs], np.uint64)
-    starts = [_starts(target, plan, i % len(plan.start), rng) for i, rng in enumerate(rngs)]
+    rows = _rows_to_start_from(plan, rngs)
+    starts = [_starts(target, plan, i % len(plan.start), rows[i], rng) for i, rng in enumerate(rngs)]
 
     def stacked(parts: Sequence[Array]) -> Array:
         return np.stack(parts).reshape(chains, lanes, *parts[0].shape[1:])
@@ -124,13 +126,25 @@ class _Lanes(NamedTuple):
     cost: tuple[int, int]
 
 
-def _starts(target: Target, plan: Plan, population: int, rng: np.random.Generator) -> _Lanes:
-    """Find draws with a finite density for all lanes of a chain."""
+def _rows_to_start_from(plan: Plan, rngs: Sequence[np.random.Generator]) -> list[NDArray[np.int64]]:
+    """Which draws of their population lanes of each chain start at: no two at the same, as long as there are enough."""
+    populations, rows = len(plan.start), []
+    for first, rng in zip(range(min(populations, len(rngs))), rngs, strict=False):
+        chains = len(rngs[first::populations])
+        taken = systematic(plan.weights[first], chains * plan.lanes, rng.random())
+        rows.append(rng.permutation(taken).reshape(chains, plan.lanes))
+    return [rows[i % populations][i // populations] for i in range(len(rngs))]
+
+
+def _starts(target: Target, plan: Plan, population: int, rows: NDArray[np.int64], rng: np.random.Generator) -> _Lanes:
+    """Find draws with a finite density for all lanes of a chain: at these rows, or others where it is not."""
     solves = failures = 0
     found: _Lanes | None = None
     for _ in range(100):
         again = np.arange(plan.lanes) if found is None else np.flatnonzero(~np.isfinite(found.log_ratio))
-        x = plan.start[population, rng.choice(plan.start.shape[1], len(again), p=plan.weights[population])]
+        if found is not None:
+            rows = rng.choice(plan.start.shape[1], len(again), p=plan.weights[population])
+        x = plan.start[population, rows]
         moments = Moments(*(np.repeat(part, len(x), axis=0) for part in plan.moments))
         made = target.estimate(x, target.numbers(rng, len(x)), moments)
         solves, failures = solves + int(made.solves.sum()), failures + int(made.failures.sum())

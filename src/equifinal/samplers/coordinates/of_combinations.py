@@ -36,6 +36,11 @@ class CombinationCoordinates(NamedTuple):
     table: Array
     spread: Array
 
+    @property
+    def without_unit(self) -> NDArray[np.bool_]:
+        """Which coordinates are the same in every unit: all but parameters that stand for themselves."""
+        return (self.single < 0) | (self.table[self.single, 7] != IDENTITY)
+
     def forward(self, c: Array) -> Array:
         """h(c); NaN where c is impossible."""
         return _forward(np.ascontiguousarray(c), self.softening, self.single, self.table)

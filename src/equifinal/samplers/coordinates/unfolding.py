@@ -15,7 +15,8 @@ drawn by its share in q_C; so x has the density
 
 and that is what local steps in x are accepted by.
 
-Combinations that are dealt with otherwise may be held where they are: then x does not have them.
+Combinations that are dealt with otherwise may be held where they are: then x does not have them. And x may be bent
+(`bending`).
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from numpy.typing import NDArray
 from equifinal.errors import IdentifiabilityError
 from equifinal.fibre import Fibre
 from equifinal.language.expression import Expression, Name, names
+from equifinal.samplers.coordinates.bending import Bend, straightening
 from equifinal.samplers.coordinates.of_combinations import CombinationCoordinates, combination_coordinates
 from equifinal.samplers.proposals.mixture import Mixture
 
@@ -56,6 +58,8 @@ class Unfolding:
         The fibre whose combinations x are; that of c itself where no roots can meet.
     moved
         Which of them x has: all that are not held.
+    bend
+        How x is bent.
     """
 
     def __init__(self, fibre: Fibre):
@@ -66,6 +70,7 @@ class Unfolding:
         if found:
             self.finer, self.block, self.columns = found
         self.moved: NDArray[np.int64] = np.arange(self.finer.rank)
+        self.bend: Bend = Bend.straight(self.finer.rank)
         self._held = np.zeros(self.finer.rank)
 
     def holding(self, parameters: Sequence[str], values: Array) -> Unfolding:
@@ -74,6 +79,13 @@ class Unfolding:
         made = copy.copy(self)
         made.moved, made._held = np.setdiff1d(self.moved, single), self._held.copy()
         made._held[single] = values
+        made.bend = Bend.straight(len(made.moved))
+        return made
+
+    def bent(self, bend: Bend) -> Unfolding:
+        """The same with x bent in this way."""
+        made = copy.copy(self)
+        made.bend = bend
         return made
 
     @property
@@ -85,21 +97,29 @@ class Unfolding:
     def coordinates(self) -> CombinationCoordinates:
         return combination_coordinates(self.finer)
 
+    def straightened(self, x: Array) -> Unfolding:
+        """The same, bent so that draws x look more normal."""
+        h, _ = self.bend.backward(self.gathered(x))
+        return self.bent(straightening(h, self.coordinates.without_unit[self.moved]))
+
     def at(self, u: Array) -> Array:
         """x of positions u (n, d) in sampling coordinates."""
-        return self.coordinates.forward(self.finer.xi(self.finer.to_theta(u)))[:, self.moved]
+        return self.bend.forward(self.coordinates.forward(self.finer.xi(self.finer.to_theta(u)))[:, self.moved])
 
     def backward(self, x: Array) -> tuple[Array, Array]:
         """c, and log |dc/dx|; both with what is held, as if it were in x."""
-        return self._backward(self._whole(x))
+        h, bent = self._whole(x)
+        c, log_slope = self._backward(h)
+        return c, log_slope + bent
 
-    def _whole(self, x: Array) -> Array:
+    def _whole(self, x: Array) -> tuple[Array, Array]:
+        """h, with what is held, and log |dh/dx|."""
         whole = np.tile(self._held, (len(x), 1))
-        whole[:, self.moved] = x
-        return whole
+        whole[:, self.moved], log_slope = self.bend.backward(x)
+        return whole, log_slope.sum(axis=1)
 
-    def _backward(self, x: Array) -> tuple[Array, Array]:
-        c, log_slope = self.coordinates.backward(x)
+    def _backward(self, h: Array) -> tuple[Array, Array]:
+        c, log_slope = self.coordinates.backward(h)
         if self.block is None:
             return c, log_slope
         parameters = np.ascontiguousarray(c[:, self.columns])
@@ -111,19 +131,20 @@ class Unfolding:
     def images(self, x: Array) -> Images:
         if self.block is None:
             return Images(x[:, None], np.zeros((len(x), 1)))
-        x = self._whole(x)
-        c, log_slope = self._backward(x)
+        h, bent = self._whole(x)
+        c, log_slope = self._backward(h)
         roots = self.block.roots(np.empty((len(x), 0)), np.nan_to_num(c[:, self.columns]))
         n, most = roots.log_det.shape
         there = np.arange(most) < roots.found[:, None]
-        psi, _ = self.coordinates.backward(np.repeat(x, most, axis=0))
+        psi, _ = self.coordinates.backward(np.repeat(h, most, axis=0))
         psi[:, self.columns] = np.where(there[..., None], roots.theta, roots.theta[:, :1]).reshape(n * most, -1)
         images = self.coordinates.forward(psi)
-        own_slope = self.coordinates.backward(images)[1].reshape(n, most) + roots.log_det
+        found = self.bend.forward(images[:, self.moved])
+        own_slope = self.coordinates.backward(images)[1] + self.bend.backward(found)[1].sum(axis=1)
         with np.errstate(invalid="ignore"):
-            ratio = log_slope[:, None] - own_slope
+            ratio = (log_slope + bent)[:, None] - own_slope.reshape(n, most) - roots.log_det
         there &= np.isfinite(ratio)
-        return Images(images.reshape(n, most, -1)[:, :, self.moved], np.where(there, ratio, -np.inf))
+        return Images(found.reshape(n, most, -1), np.where(there, ratio, -np.inf))
 
     def log_density(self, mixture: Mixture, x: Array) -> Array:
         """log of q_C(c) |dc/dx|."""

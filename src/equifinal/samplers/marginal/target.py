@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from equifinal.fibre import Fibre
 from equifinal.posterior.posterior import Posterior
+from equifinal.samplers.coordinates.bending import Bend
 from equifinal.samplers.coordinates.unfolding import Unfolding, unfolding
 from equifinal.samplers.marginal.noise_integral import Integrated, NoiseIntegral
 from equifinal.samplers.points.estimator import Estimate, Estimator, EstimatorByC
@@ -52,15 +53,23 @@ class Target:
     Attributes
     ----------
     coordinates
-        What x is: `Unfolding`, noise parameters held.
+        What x is: `Unfolding`, noise parameters held, and bent, if so.
     """
 
-    def __init__(self, posterior: Posterior, fibre: Fibre, tool: AnyEstimator, integral: NoiseIntegral):
+    def __init__(
+        self,
+        posterior: Posterior,
+        fibre: Fibre,
+        tool: AnyEstimator,
+        integral: NoiseIntegral,
+        bend: Bend | None = None,
+    ):
         self.posterior = posterior
         self.fibre = fibre
         self.tool = tool
         self.integral = integral
-        self.coordinates: Unfolding = unfolding(fibre).holding(integral.parameters, integral.start)
+        straight = unfolding(fibre).holding(integral.parameters, integral.start)
+        self.coordinates: Unfolding = straight if bend is None else straight.bent(bend)
 
     def numbers(self, rng: np.random.Generator, number: int) -> Numbers:
         """Draw the random numbers of so many estimates."""
@@ -103,9 +112,17 @@ class CountedTarget:
         self.target = target
         self.moments = moments
         self.rng = rng
-        self.coordinates: Unfolding = target.coordinates
         self.solves: int = 0
         self.failures: int = 0
+
+    @property
+    def coordinates(self) -> Unfolding:
+        return self.target.coordinates
+
+    def bend(self, bend: Bend) -> None:
+        """From now on, x is bent in this way."""
+        target = self.target
+        self.target = Target(target.posterior, target.fibre, target.tool, target.integral, bend)
 
     def log_target(self, x: Array) -> Array:
         return np.concatenate([made.log_target for made in self.in_pieces(x)])

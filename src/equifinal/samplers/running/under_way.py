@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from equifinal.errors import DataError, EquifinalError, SamplingError
 from equifinal.posterior.posterior import Posterior
 from equifinal.samplers import registry
+from equifinal.samplers.proposals.quality import is_noticed
 from equifinal.samplers.running.beginning import Beginning, Snapshot
 from equifinal.samplers.running.beginning import first as first_snapshot
 from equifinal.samplers.running.checkpoint import Checkpoint
@@ -30,9 +31,12 @@ from equifinal.samplers.settings import RunSettings
 
 Array = NDArray[np.float64]
 
-FIRST_LOOK = 10_000  # iterations of each chain after which a run is first looked at; then after half as many more
+FIRST_LOOK = 10_000  # iterations of each chain after which a run is first looked at;
+MORE = 1 / 4  # then after so many of those so far
+LANES_SOLVES = 1 / 3  # of those of the preparation: before lanes have made so many, they are not looked at
 MOST_KEPT = 20_000  # of each chain, where a run goes on until it has enough: then every second of them is dropped
 RHAT_LIMIT = 1.01
+DROPPED = 1 / 4  # of the draws of lanes, their first: starts that have a common ancestor are alike
 WANTED_EACH_LANE = 3  # effective draws, unless more are asked for: with two of each, results are still called sound
 SHOWN_FOR_WANTED = 5  # draws for each effective one that is wanted, at the most
 SAVED = ("iteration", "looked", "warmup_seconds", "sampling_seconds")  # of a snapshot, in a checkpoint
@@ -99,11 +103,11 @@ def thetas(posterior: Posterior, chunk: Chunk) -> Array:
     return posterior.to_theta(chunk.position.reshape(-1, d)).reshape(chunk.position.shape)
 
 
-def lane_by_lane(chunk: Chunk, work: Work) -> Chunk:
+def lane_by_lane(chunk: Chunk, work: Work, dropped: int = 0) -> Chunk:
     """Draws of one lane after those of another, so that neighbours are as much alike as successive iterations are."""
     kept = chunk.position.shape[1]
     iterations = work.task.warmup + work.thin * np.arange(1, kept + 1) - 1
-    order = np.argsort(iterations % work.plan.lanes, kind="stable")
+    order = dropped + np.argsort(iterations[dropped:] % work.plan.lanes, kind="stable")
     return Chunk(*(part[:, order] for part in chunk))
 
 
@@ -151,9 +155,24 @@ class UnderWay:
         return self._sent
 
     def chunk(self) -> Chunk:
-        """The draws so far, one lane after the other; every so many of them where `every` says so."""
-        whole = lane_by_lane(Chunk.join(self.now.chunks, axis=1), self.start.work)
+        """The draws so far, one lane after the other; not all of them, as `_dropped` and `every` say."""
+        whole = lane_by_lane(Chunk.join(self.now.chunks, axis=1), self.start.work, self._dropped)
         return Chunk(*(part[:, :: self.every] for part in whole))
+
+    @property
+    def _kept(self) -> int:
+        """Draws of each chain so far."""
+        return sum(chunk.position.shape[1] for chunk in self.now.chunks)
+
+    @property
+    def _dropped(self) -> int:
+        """How many of the first draws of a chain are not shown, where a run goes on until it has enough.
+
+        Lanes start at particles, which resampling has multiplied on the way from the prior. Where a lane gives a few
+        effective draws only, what it has in common with others would be a noticeable part of them.
+        """
+        free = self.start.work.plan.lanes > 1 and self.start.settings.draws is None
+        return int(DROPPED * self._kept) if free else 0
 
     @property
     def every(self) -> int:
@@ -165,7 +184,7 @@ class UnderWay:
         start, lanes = self.start, self.start.work.plan.lanes
         if lanes == 1 or start.settings.draws is not None:
             return 1
-        kept = start.settings.chains * sum(chunk.position.shape[1] for chunk in self.now.chunks)
+        kept = start.settings.chains * (self._kept - self._dropped)
         return max(1, math.ceil(kept / (SHOWN_FOR_WANTED * self._wanted())))
 
     def save(self) -> None:
@@ -206,10 +225,13 @@ class UnderWay:
 
     def _goal(self) -> int:
         """The iteration at which the run is looked at next, or ends."""
-        settings, end = self.start.settings, self._end()
-        goal = settings.warmup + FIRST_LOOK * settings.thin
+        settings, end, plan = self.start.settings, self._end(), self.start.work.plan
+        first = FIRST_LOOK * settings.thin
+        if plan.lanes > 1:
+            first = max(first, int(LANES_SOLVES * plan.solves / settings.chains))
+        goal = settings.warmup + first
         while goal < self.now.iteration or goal == self.now.looked:
-            goal += (goal - settings.warmup) // 2
+            goal += int(MORE * (goal - settings.warmup))
         return goal if end is None else min(goal, end)
 
     def _advance_to(self, goal: int, executor: Executor | None, progress: Callable[[Update], None] | None) -> None:
@@ -260,18 +282,25 @@ class UnderWay:
         settings = start.settings
         assert self.measure is not None
         self.mixing = self.measure(thetas(self.start.work.task.posterior, self.chunk()))
-        if self.mixing.ess >= self._wanted() and self.mixing.rhat <= RHAT_LIMIT:
+        if self.mixing.ess >= self._wanted() and self.mixing.rhat <= RHAT_LIMIT and not self._stood_too_long():
             return True
         solves = int(now.tally.solves.sum())
-        if solves + (solves - int(now.tally.warmup_solves.sum())) // 2 > settings.max_solves:
+        if solves + MORE * (solves - int(now.tally.warmup_solves.sum())) > settings.max_solves:
             self.ending = f"max_solves, {settings.max_solves}, would be spent before the next look{self._so_far()}"
             return True
         whole = Chunk.join(now.chunks, axis=1)
-        if 1.5 * whole.position.shape[1] > MOST_KEPT:
+        if (1 + MORE) * whole.position.shape[1] > MOST_KEPT:
             start = start._replace(work=start.work._replace(thin=2 * start.work.thin))
             whole = Chunk(*(part[:, 1::2] for part in whole))
         self.at = start, now._replace(chunks=(whole,), looked=now.iteration)
         return False
+
+    def _stood_too_long(self) -> bool:
+        """Whether one stay of a lane is a noticeable part of a run: then a longer one is worth more."""
+        work, shown = self.start.work, self.start.settings.chains * (self._kept - self._dropped)
+        if work.plan.lanes == 1:
+            return False
+        return is_noticed(float(self.now.state.stood[..., 1].max()), shown * work.thin, shown / self.every)
 
     def _wanted(self) -> int:
         """How many effective draws there should be: more than lanes that never leave their starts seem to give."""

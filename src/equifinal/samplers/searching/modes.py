@@ -79,11 +79,14 @@ def find_modes(
 
 
 def unfolded(posterior: Posterior, coordinates: Unfolding, modes: Modes) -> Modes:
-    """The same in coordinates in which roots that meet do no harm, without what these hold."""
+    """The same in the coordinates x, in which roots that meet do no harm, without what these hold."""
     covariance, moved = modes.covariance, coordinates.moved
     if coordinates.block is not None:
         covariance = _covariance(posterior, coordinates.finer, modes.position)
-    return modes._replace(h=coordinates.at(modes.position), covariance=covariance[:, moved[:, None], moved])
+    x = coordinates.at(modes.position)
+    slope = np.exp(-coordinates.bend.backward(x)[1])
+    covariance = slope[:, :, None] * covariance[:, moved[:, None], moved] * slope[:, None, :]
+    return modes._replace(h=x, covariance=covariance)
 
 
 def _starts(posterior: Posterior, most: int) -> int:

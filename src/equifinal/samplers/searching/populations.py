@@ -29,7 +29,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -127,6 +127,7 @@ class Populations:
         while True:
             if self.counted.solves > most:
                 return None
+            self._straighten()
             forgotten = self._sweep_until_forgotten(MOST_SWEEPS)
             # powers grow by about the same factor each time
             rest = 0.0 if first == 1 else math.log(self.power) / math.log(first)
@@ -253,14 +254,31 @@ class Populations:
         taken = []
         for own, log_weight in zip(particles, log_weights, strict=True):
             rows = systematic(np.exp(log_weight - log_weight.max()), self.number, self.rng.random())
-            taken.append([part[rows] for part in own])
-        self.x, self.log_prior, self.log_likelihood = (np.stack(both) for both in zip(*taken, strict=True))
+            taken.append(Particles(*(part[rows] for part in own)))
+        self._place(taken)
+
+    def _place(self, particles: Sequence[Particles]) -> None:
+        self.x, self.log_prior, self.log_likelihood = (np.stack(both) for both in zip(*particles, strict=True))
 
     def _advance(self) -> None:
         """Go to the next power of the likelihood, the same for both."""
         later = min(next_power(own, self.power) for own in self.log_likelihood)
         self._choose(self._particles(), (later - self.power) * self.log_likelihood)
         self.power = later
+
+    def _straighten(self) -> None:
+        """Bend coordinates so that particles look more normal, and give all that is known in these coordinates."""
+        old = self.counted.coordinates
+        new = old.straightened(self.x.reshape(-1, self.x.shape[2]))
+        self.counted.bend(new.bend)
+
+        def again(known: Draws | Particles) -> Any:
+            x = new.bend.forward(old.bend.backward(known.x)[0])
+            change = new.bend.backward(x)[1].sum(axis=1) - old.bend.backward(known.x)[1].sum(axis=1)
+            return known._replace(x=x, log_prior=known.log_prior + change)
+
+        self.pool = [again(own) for own in self.pool]
+        self._place([again(own) for own in self._particles()])
 
     def _sweep_until_forgotten(self, most: int) -> str:
         before, sweeps, correlation = self._features(), 0, 1.0
