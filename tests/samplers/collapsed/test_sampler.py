@@ -341,6 +341,39 @@ def test_lanes_show_no_more_draws_than_their_starts_allow(
     assert in_lanes.theta.shape[1] == 1000
 
 
+def test_lanes_go_on_while_one_stay_is_a_part_of_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Draws would be enough at the first look; the stays of lanes are not short enough before the third."""
+    close_the_gate(monkeypatch)
+    monkeypatch.setattr(under_way, "LANES_SOLVES", 0)
+    monkeypatch.setattr(under_way, "FIRST_LOOK", 800)
+    longest: list[float] = []
+
+    def noticed(stay: float, iterations: int, effective: float) -> bool:
+        longest.append(stay / iterations)
+        return len(longest) < 3
+
+    monkeypatch.setattr(under_way, "is_noticed", noticed)
+    made = _decay_run(draws=None, measure=lambda theta: under_way.Mixing(np.inf, 1.0))
+    assert made.tally.sampled.tolist() == [1250] * 4
+    assert len(longest) == 3
+    assert 0 < longest[-1] < 1
+
+
+def test_lanes_start_at_different_draws() -> None:
+    """Those of chains of one population, too; and by their weights, where these differ."""
+    posterior, fibre = Posterior(quick_problem()), Study(quick_problem()).coarsest_fibre[0]
+    plan = collapsed.prepare(Task(posterior, fibre, collapsed.Settings()), 2)
+    equal = plan._replace(start=np.zeros((2, 500, 2)), weights=np.full((2, 500), 1 / 500), lanes=61)
+    rows = collapsed._rows_to_start_from(equal, spawn_generators(1, 5))
+    assert [len(own) for own in rows] == [61] * 5
+    for population, chains in ((0, (0, 2, 4)), (1, (1, 3))):
+        taken = np.concatenate([rows[i] for i in chains])
+        assert len(np.unique(taken)) == 61 * len(chains), population
+    few = equal._replace(start=np.zeros((1, 3, 2)), weights=np.array([[0.5, 0.0, 0.5]]))
+    taken = np.concatenate(collapsed._rows_to_start_from(few, spawn_generators(1, 2)))
+    assert np.bincount(taken, minlength=3).tolist() == [61, 0, 61]
+
+
 @pytest.mark.parametrize("kind", ["threads", "segments", "interrupted"])
 def test_lanes_do_not_depend_on_how_they_are_run(
     in_lanes: running.Draws, kind: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path

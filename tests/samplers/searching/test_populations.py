@@ -234,6 +234,37 @@ def test_draws_of_the_prior_check_a_proposal() -> None:
     assert told[1:] == [0, 1000, 2000, 3000]
 
 
+ELBOW = '''
+[model]
+equations = """
+x' = 0
+x(0) = a + b
+"""
+outputs = ["x"]
+[parameters]
+a = { prior = "lognormal", meanlog = 0, sdlog = 1 }
+b = { prior = "lognormal", meanlog = 0, sdlog = 1 }
+[noise]
+x = { family = "normal", sd = 0.02 }
+[data]
+time = [0]
+x = [2]
+'''
+
+
+def test_bent_coordinates_change_nothing_else() -> None:
+    """Where particles and draws of the prior are, and the density of that."""
+    known = Posterior(loads(ELBOW, name="elbow"))
+    made, counted = populations_of(known, 1)
+    assert made.settle(lambda text: None) is not None
+    assert made.counted.coordinates.bend.side.tolist() == [1, 1]
+    for own in (*made.pool, *made._particles(), made.at_rest[0][-1]):
+        h, log_slope = counted.coordinates.bend.backward(own.x)
+        there = known.evaluate(h)
+        np.testing.assert_allclose(own.log_likelihood, there.log_likelihood, rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(own.log_prior, there.log_prior + log_slope.sum(axis=1), rtol=1e-9, atol=1e-9)
+
+
 def test_populations_go_on_at_the_posterior() -> None:
     """Not at the power of it to which they went last: there they would be wider by a factor of 1.4."""
     made, counted = populations_of(decay(), 4)

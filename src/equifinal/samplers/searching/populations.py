@@ -8,7 +8,8 @@ Each population follows the laws
 combinations, without noise parameters that are integrated out. Particles are chosen from very many draws of the prior,
 at the first power at which the draws are worth that many particles: sweeps, in which every particle moves, would cost
 far more there, and find less. The next power is the one at which weights l^(b' - b) halve the effective size of a
-population; systematic resampling follows, and sweeps.
+population; systematic resampling follows, and sweeps. Before these, coordinates are bent so that particles look more
+normal (`bending`): all that moves them is made of normal laws.
 
 A mixture moves one population that was fitted to the other (`moves`): one that is fitted to the particles it moves
 becomes narrower than these from sweep to sweep, and loses the tails. A share of the moves is by differences of the
