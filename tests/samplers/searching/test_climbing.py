@@ -202,3 +202,20 @@ def test_the_covariance_of_rates_known_far_better_than_others_is_positive_defini
     )
     np.testing.assert_allclose(covariance, np.swapaxes(covariance, 1, 2), rtol=0, atol=1e-13)
     assert (np.linalg.eigvalsh(covariance) > -1e-12).all()
+
+
+def test_screening_tells_how_far_it_is() -> None:
+    """So that a limit of time can end it; pieces give the same numbers as all draws at once."""
+    known, told = decay(), []
+    found = searching.screen(known, np.random.default_rng(1), 150, told.append)
+    assert told == [0, 64 / 150, 128 / 150]
+    whole = known.evaluate(found.position)
+    np.testing.assert_array_equal(found.log_density, whole.log_prior + whole.log_likelihood)
+    assert found.solves == 150
+
+    def over(done: float) -> None:
+        if done > 0:
+            raise TimeoutError
+
+    with pytest.raises(TimeoutError):
+        searching.screen(known, np.random.default_rng(1), 150, over)

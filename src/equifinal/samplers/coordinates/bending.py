@@ -66,8 +66,8 @@ def straightening(h: Array, without_unit: NDArray[np.bool_]) -> Bend:
         return Bend.straight(m)
     middle = np.median(h, axis=0)
     # a ridge along several coordinates may be straight only if all of them are bent
-    sides = (np.where(without_unit, 1.0, 0.0), np.where(without_unit, -1.0, 0.0))
-    together = [Bend(side, side * middle + FIRST_TURN) for side in sides]
+    upper = without_unit.astype(np.float64)
+    together = [Bend(side, side * middle + FIRST_TURN) for side in (upper, -upper)]
     bend = min([Bend.straight(m), *together], key=lambda tried: _misfit(tried, h))
     y = np.array(bend.forward(h))
     for _ in range(SWEEPS):

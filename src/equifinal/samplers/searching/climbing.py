@@ -25,6 +25,7 @@ from equifinal.problem.prior_families import LOGUNIFORM, UNIFORM
 Array = NDArray[np.float64]
 
 PRIOR_DRAWS, ROUNDS = 50, 20
+PIECE = 64  # prior draws that are solved together: a limit of time is looked at in between
 SCREENED, SCREENED_EACH = 200, 40  # prior draws that a search begins with: at least, and for each parameter
 CLIMBERS, CLIMBERS_EACH, LAST_CLIMBERS = 5, 2, 3  # of them
 LEGS = (30, 60, 120)  # steps
@@ -74,15 +75,20 @@ def search(posterior: Posterior, rng: np.random.Generator) -> Start:
     return Start(at[0], solves, failures)
 
 
-def screen(posterior: Posterior, rng: np.random.Generator, number: int) -> Climb:
-    """Prior draws, at least one of them with a finite density."""
+def screen(
+    posterior: Posterior, rng: np.random.Generator, number: int, told: Callable[[float], None] = lambda done: None
+) -> Climb:
+    """Prior draws, at least one of them with a finite density; ``told`` hears which share of them is made."""
     solves = failures = 0
     for _ in range(ROUNDS):
         u = posterior.to_coordinates(posterior.sample_prior(rng, number))
-        found = posterior.evaluate(u)
-        solves, failures = solves + int(found.solves.sum()), failures + int(found.failures.sum())
-        with np.errstate(invalid="ignore"):
-            density = found.log_prior + found.log_likelihood
+        density = np.empty(number)
+        for at in range(0, number, PIECE):
+            told(at / number)
+            found = posterior.evaluate(u[at : at + PIECE])
+            solves, failures = solves + int(found.solves.sum()), failures + int(found.failures.sum())
+            with np.errstate(invalid="ignore"):
+                density[at : at + PIECE] = found.log_prior + found.log_likelihood
         if np.isfinite(density).any():
             return Climb(u, density, np.zeros(number, bool), solves, failures)
     raise SamplingError(

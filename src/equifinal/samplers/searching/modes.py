@@ -66,7 +66,7 @@ def find_modes(
     """Every mode that climbers from the best prior draws end in, down to 15 log units below the highest."""
     number = max(SCREENED, SCREENED_EACH * posterior.dimension)
     report(f"screening {number} prior draws")
-    found = screen(posterior, rng, number)
+    found = screen(posterior, rng, number, lambda done: report(Partly("screening", done)))
     usable = np.isfinite(found.log_density)
     best = np.argsort(-np.where(usable, found.log_density, -np.inf), kind="stable")[: int(usable.sum())]
     h = _coordinates_at(fibre, found.position[best]) / combination_coordinates(fibre).spread
