@@ -1,7 +1,7 @@
 """Many runs of nasty problems: is a run that is called sound ever wrong?
 
     uv run python benchmarks/campaign.py [--seeds 20] [--log FILE] [PROBLEM ...]
-    uv run python benchmarks/campaign.py --references [PROBLEM ...]
+    uv run python benchmarks/campaign.py --references [--effective N] [PROBLEM ...]
     uv run python benchmarks/campaign.py --show [--log FILE]
 
 Every run of a problem of `nasty.py` has default settings and begins with prior draws. The shares of its draws below
@@ -52,7 +52,7 @@ COMPONENTS, FITTED = 16, 8_000
 # --- references ---
 
 
-def reference(problem: Problem, seed: int) -> dict[str, Any]:
+def reference(problem: Problem, seed: int, enough: int) -> dict[str, Any]:
     """Quantiles of each parameter, the errors of their probabilities, and log Z, by importance sampling."""
     rng, posterior = np.random.default_rng(seed), Posterior(problem)
     priors = [problem.priors[name] for name in posterior.parameters]
@@ -64,7 +64,7 @@ def reference(problem: Problem, seed: int) -> dict[str, Any]:
     laws: list[mixtures.Mixture | None] = []
     sizes: list[int] = []
     prior_alone, number = True, 0
-    while number <= (PRIOR_ROUNDS if prior_alone else MOST_ROUNDS):
+    while number <= (PRIOR_ROUNDS if prior_alone else MOST_ROUNDS * enough / EFFECTIVE):
         law = None if prior_alone else _fitted(z, log_weight, rng)
         size = FIRST if prior_alone else EACH
         mine = rng.standard_normal((size, len(priors)))
@@ -79,7 +79,7 @@ def reference(problem: Problem, seed: int) -> dict[str, Any]:
         log_weight = log_l + _log_normal(z) - _log_mixed(z, laws, sizes)
         weight = np.exp(log_weight - log_weight.max())
         effective = float(weight.sum() ** 2 / (weight @ weight))
-        if number >= LEAST_ROUNDS and effective > EFFECTIVE:
+        if number >= LEAST_ROUNDS and effective > enough:
             break
         prior_alone, number = effective > PRIOR_ENOUGH * len(z) if prior_alone else False, number + 1
     theta, rows = theta_of(z), {}
@@ -134,11 +134,11 @@ def _error(below: np.ndarray, weight: np.ndarray) -> float:
     return float(np.sqrt(np.sum((weight * (below - share)) ** 2)) / weight.sum())
 
 
-def make_references(names: list[str]) -> None:
+def make_references(names: list[str], enough: int) -> None:
     known = json.loads(REFERENCES.read_text(encoding="utf-8")) if REFERENCES.exists() else {}
     for name in names:
         began = time.process_time()
-        made = reference(NASTY[name](), 1)
+        made = reference(NASTY[name](), 1, enough)
         known[name] = made
         REFERENCES.write_text(json.dumps(_rounded(known), indent=1) + "\n", encoding="utf-8")
         print(f"{name:24}{made['effective']:10,.0f} effective draws, log Z {made['log_z']:9.3f}", end="")
@@ -217,10 +217,11 @@ def main() -> None:
     given.add_argument("--seeds", type=int, default=20)
     given.add_argument("--log", type=Path, default=Path("campaign.jsonl"))
     given.add_argument("--references", action="store_true")
+    given.add_argument("--effective", type=int, default=EFFECTIVE, help="draws of a reference")
     given.add_argument("--show", action="store_true")
     asked = given.parse_args()
     if asked.references:
-        make_references(asked.problems)
+        make_references(asked.problems, asked.effective)
         return
     done = set()
     if asked.log.exists():

@@ -43,12 +43,15 @@ def in_child(work: Callable[[Tell], Any], seconds: float) -> tuple[Any, bool]:
     if child == 0:
         _serve(work, writing)
     os.close(writing)
+    ended = False
     try:
-        return _followed(reading, inf if seconds == inf else time.monotonic() + seconds + GRACE)
+        found, ended = _followed(reading, inf if seconds == inf else time.monotonic() + seconds + GRACE)
+        return found, ended
     finally:
         os.close(reading)
         with suppress(ProcessLookupError, ChildProcessError):  # somebody else may wait for all children
-            os.kill(child, signal.SIGKILL)
+            if not ended:
+                os.kill(child, signal.SIGKILL)
             os.waitpid(child, 0)
 
 

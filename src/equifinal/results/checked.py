@@ -148,6 +148,7 @@ ATTRIBUTES: dict[str, Callable[[Any], bool]] = {
     "solves": _is_count,
     "warmup_solves": _is_count,
     "failed_solves": _is_count,
+    "iterations": _is_count,
     "acceptance": lambda value: bool(np.isfinite(np.asarray(value, float)).all()),
     "counts": _table(lambda number: _is_plain_number(number) and _is_count(number)),
     "findings": _table(lambda number: isinstance(number, (int, float))),

@@ -309,9 +309,8 @@ def sampler_counts(data: InferenceData) -> dict[str, int]:
 
 
 def points_per_fibre(data: InferenceData) -> float:
-    settings = json.loads(data.attrs["settings"])
-    sampled = settings["chains"] * data.posterior.sizes["draw"] * settings["thin"]
-    return sampler_counts(data)["points"] / max(1, sampled)
+    """How many points were made in each iteration; not all iterations are shown."""
+    return sampler_counts(data)["points"] / max(1, int(data.attrs["iterations"]))
 
 
 def fibre_moves(data: InferenceData) -> dict[str, int]:

@@ -228,6 +228,7 @@ def _attributes(posterior: Posterior, draws: Draws) -> dict[str, Any]:
         "solves": int(draws.tally.solves.sum()),
         "warmup_solves": int(draws.tally.warmup_solves.sum()),
         "failed_solves": int(draws.tally.failures.sum()),
+        "iterations": int(draws.tally.sampled.sum()),
         "acceptance": [float(a) for a in draws.acceptance],
         "counts": json.dumps(draws.counts),
         "findings": json.dumps(dict(draws.findings)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import replace
 from multiprocessing import get_context
@@ -292,7 +293,8 @@ def in_lanes() -> running.Draws:
 
 def _decay_run(**options) -> running.Draws:
     problem = quick_problem()
-    settings = RunSettings(sampler="collapsed", chains=4, seed=2, draws=options.pop("draws"))
+    own = {name: options.pop(name) for name in ("draws", "ess", "max_solves") if name in options}
+    settings = RunSettings(sampler="collapsed", chains=4, seed=2, **own)
     return run(Posterior(problem), settings, fibre=Study(problem).coarsest_fibre[0], **options)
 
 
@@ -357,6 +359,35 @@ def test_lanes_go_on_while_one_stay_is_a_part_of_the_run(monkeypatch: pytest.Mon
     assert made.tally.sampled.tolist() == [1250] * 4
     assert len(longest) == 3
     assert 0 < longest[-1] < 1
+    monkeypatch.setattr(under_way, "is_noticed", lambda *stay: True)
+    short = _decay_run(draws=None, max_solves=1, measure=lambda theta: under_way.Mixing(np.inf, 1.0))
+    assert "one lane stood still for" in short.notes[-1]
+
+
+def test_many_draws_are_halved_until_few_are_kept_unless_many_are_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
+    close_the_gate(monkeypatch)
+    monkeypatch.setattr(under_way, "LANES_SOLVES", 0)
+    monkeypatch.setattr(under_way, "FIRST_LOOK", 3000)
+    monkeypatch.setattr(under_way, "MOST_KEPT", 1000)
+    for ess, thin in ((400, 4), (10_000, 1)):
+        looks: list[int] = []
+
+        def looked(theta: np.ndarray, looks: list[int] = looks) -> under_way.Mixing:
+            looks.append(theta.shape[1])
+            return under_way.Mixing(np.inf if len(looks) == 2 else 0.0, 1.0)
+
+        made = _decay_run(draws=None, ess=ess, measure=looked)
+        kept = int(made.tally.sampled[0]) // thin
+        assert made.settings.thin == thin * max(1, math.ceil(4 * (kept - kept // 4) / (5 * max(ess, 732))))
+
+
+def test_lanes_are_looked_at_before_a_budget_is_spent(monkeypatch: pytest.MonkeyPatch) -> None:
+    close_the_gate(monkeypatch)
+    monkeypatch.setattr(under_way, "LANES_SOLVES", 1e9)
+    monkeypatch.setattr(under_way, "FIRST_LOOK", 100)
+    made = _decay_run(draws=None, max_solves=500_000, measure=lambda theta: under_way.Mixing(0.0, 2.0))
+    assert "max_solves" in made.notes[-1]
+    assert 0.95 * 500_000 < made.tally.solves.sum() < 1.05 * 500_000
 
 
 def test_lanes_start_at_different_draws() -> None:
@@ -416,7 +447,7 @@ def test_a_run_goes_on_where_nothing_better_is_found(kind: str, monkeypatch: pyt
     """It is looked for once, its cost is counted, and the draws are there."""
     posterior, fibre = Posterior(quick_problem()), Study(quick_problem()).coarsest_fibre[0]
     plan = collapsed.prepare(Task(posterior, fibre, collapsed.Settings()), 2)
-    monkeypatch.setattr(collapsed, "misses_tails", lambda *weights: True)
+    monkeypatch.setattr(collapsed, "misses_tails", lambda *weights, times: True)
     asked = []
 
     def nothing_better(*arguments) -> proposal.Plan:

@@ -57,6 +57,13 @@ def test_normal_draws_stay_straight() -> None:
         assert not straightening(h, everything(m)).side.any()
 
 
+def test_what_does_not_vary_stays_straight() -> None:
+    """Beside a coordinate that is bent."""
+    h = np.log(np.random.default_rng(4).normal(3, 1, (1000, 2)).clip(1e-3))
+    h[:, 1] = 0.7
+    assert straightening(h, everything(2)).side.tolist() == [1.0, 0.0]
+
+
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 def test_sums_of_rates_are_straight_in_the_rates(sign: float) -> None:
     """Two rates whose sum is known well: an elbow in their logarithms, nearly a line in what is found."""

@@ -228,6 +228,7 @@ def fifth(theta: np.ndarray) -> Mixing:
 def short_looks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(under_way, "FIRST_LOOK", 400)
     monkeypatch.setattr(under_way, "MOST_KEPT", 450)
+    monkeypatch.setattr(under_way, "SHOWN_FOR_WANTED", 1)
 
 
 def test_a_run_goes_on_until_it_has_enough(short_looks: None) -> None:

@@ -34,7 +34,7 @@ from equifinal.samplers.proposals.moves import FRESH_ONLY, LENGTHS, UNKNOWN
 from equifinal.samplers.proposals.quality import NONE, Quality, defended, flattened_around, judged, refusal
 from equifinal.samplers.protocol import Partly
 from equifinal.samplers.searching.importance import Importance, laplace, prior_law
-from equifinal.samplers.searching.modes import Modes, find_modes, unfolded
+from equifinal.samplers.searching.modes import Modes, bent, find_modes, unfolded
 from equifinal.samplers.searching.populations import Populations
 from equifinal.samplers.searching.prior_draws import CHECKED, LEAST_TOLD, see_more
 
@@ -63,7 +63,7 @@ class Plan(NamedTuple):
     number: int  # of points on a fibre,
     way: int  # and how they are found, of `Tools`
     unfolded: Annotated[NDArray[np.bool_], "q"]  # which combinations are replaced in x,
-    bend: Bend  # and how that is bent
+    bend: Bend  # and how x is bent
     held: Annotated[NDArray[np.bool_], "d"]  # which parameters, of the noise, are integrated out:
     noise_start: Annotated[Array, "held"]  # from here,
     noise_scale: Annotated[Array, "held"]  # with this width
@@ -173,13 +173,14 @@ class _Search:
         self.posterior, self.fibre, self.tools, self.report, self.thin = posterior, fibre, tools, report, thin
         self.modes = find_modes(posterior, fibre, rng, report)
         self.counted, self.enough = _counted(posterior, fibre, tools, self.modes, rng)
+        self.straight = unfolded(posterior, self.counted.coordinates, self.modes)
         if self.counted.target.integral.parameters:
             report(f"{', '.join(self.counted.target.integral.parameters)}: integrated out along each trajectory")
 
     @property
     def around(self) -> Modes:
         """The modes, in the coordinates of proposals."""
-        return unfolded(self.posterior, self.counted.coordinates, self.modes)
+        return bent(self.straight, self.counted.coordinates.bend)
 
     @property
     def nothing_else(self) -> bool:
@@ -286,7 +287,7 @@ class _Search:
             modes=len(self.modes.h),
             arrived=found.arrived,
             final=False,
-            solves=self.modes.solves + self.counted.solves,
+            solves=self.straight.solves + self.counted.solves,
             failures=self.modes.failures + self.counted.failures,
         )
 
@@ -334,7 +335,9 @@ def _counted(
 
 def _some_theta(counted: CountedTarget, modes: Modes) -> Array:
     """The modes, and some draws of the posterior more or less, by one small round of importance sampling."""
-    law = laplace(unfolded(counted.target.posterior, counted.coordinates, modes))
+    around = unfolded(counted.target.posterior, counted.coordinates, modes)
+    counted.solves += around.solves - modes.solves
+    law = laplace(around)
     x = law.sample(counted.rng, DRAWN)
     made = counted.estimates(x)
     with np.errstate(invalid="ignore"):

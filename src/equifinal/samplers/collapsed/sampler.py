@@ -50,6 +50,9 @@ Array = NDArray[np.float64]
 
 
 LEAST_REVIEWED = 1000  # draws of the proposal: from fewer, nothing can be said of its tails
+# A proposal that was fitted to draws of its own is too low where it has never been, and draws of it go there so rarely
+# that many runs see nothing of it. So lower weights are too high already, beside those where populations have been
+FITTED_TO_ITSELF = 1 / 2
 
 join = concatenated
 
@@ -193,14 +196,14 @@ def review(task: Task, plan: Plan, state: State, seed: int, report: Callable[[st
     if plan.lanes > 1 or plan.final or plan.refusal or number < LEAST_REVIEWED:
         return None
     shape, stay = k_hat_of_largest(state.highest.ravel(), number), int(state.stood[..., 1].max())
-    if misses_tails(shape, _highest(plan, state), number):
-        most = _highest(plan, state)
+    most, settled = _highest(plan, state), plan.steps.any()
+    if misses_tails(shape, most, number, times=1.0 if settled else FITTED_TO_ITSELF):
         report(f"the proposal misses a tail: one of {number:,} draws of it has {most:.0f} times the mean weight")
     elif stay > longest_stay(number // len(state.key), plan.quality.acceptance):
         report(f"the proposal misses a place: a chain stood still there for {stay} iterations")
     else:
         return None
-    if plan.steps.any():
+    if settled:
         return plan._replace(shares=plan.steps, lanes=lanes_beside(task.thin), solves=0, failures=0)
     rng = np.random.default_rng([seed, 8])
     try:

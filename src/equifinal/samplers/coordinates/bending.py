@@ -1,6 +1,6 @@
 r"""Coordinates that are bent, one by one, so that draws look as normal as that allows.
 
-Rates have logarithms as coordinates. There a posterior is curved wherever sums of rates are what the data tell: a long
+Rates have logarithms as coordinates. There a posterior is curved wherever the data determine sums of rates: a long
 elbow, which straightens out in the rates themselves. Between the two lies
 
     y = g(h - a),    g(z) = log(exp(exp(z)) - 1),
@@ -62,17 +62,18 @@ def straightening(h: Array, without_unit: NDArray[np.bool_]) -> Bend:
     Only what has no unit is bent, as logarithms: the bend of anything else would depend on its unit.
     """
     n, m = h.shape
-    if not without_unit.any() or n <= 2 * m:  # nothing to bend, or too few to tell
+    bendable = without_unit & (np.ptp(h, axis=0) > 1e-9 * (1 + np.abs(h).max(axis=0)))  # what does not vary is straight
+    if not bendable.any() or n <= 2 * m:  # nothing to bend, or too few to tell
         return Bend.straight(m)
     middle = np.median(h, axis=0)
     # a ridge along several coordinates may be straight only if all of them are bent
-    upper = without_unit.astype(np.float64)
+    upper = bendable.astype(np.float64)
     together = [Bend(side, side * middle + FIRST_TURN) for side in (upper, -upper)]
     bend = min([Bend.straight(m), *together], key=lambda tried: _misfit(tried, h))
     y = np.array(bend.forward(h))
     for _ in range(SWEEPS):
         before = bend
-        for j in np.flatnonzero(without_unit):
+        for j in np.flatnonzero(bendable):
             own = np.repeat(h[:, j : j + 1], 1 + 2 * len(TURNS), axis=1)
             sides = np.repeat([0.0, 1.0, -1.0], [1, len(TURNS), len(TURNS)])
             tried = Bend(sides, sides * middle[j] + np.concatenate([[0.0], TURNS, TURNS]))

@@ -30,7 +30,7 @@ def described(
     floor = 1e-6 * np.diag(np.diag(covariance)) + 1e-300 * np.eye(q)
     factor = 0.7 * np.linalg.cholesky(covariance + floor)
     numbers = [k for k in COMPONENTS if k == 1 or n >= LEAST_EACH * q * k]
-    starts = [mixtures.equal(x[_far_apart(x @ whitener(x), k, rng)], factor) for k in numbers]
+    starts = [mixtures.equal(x[far_apart(x @ whitener(x), k, rng)], factor) for k in numbers]
 
     def fit(x: Array, first: Mixture, believed: bool) -> Mixture:
         # a component of few draws must not become thinner than these can tell
@@ -57,7 +57,7 @@ def described(
     return fit(np.concatenate([x, others]), *best) if both else best[0]
 
 
-def _far_apart(z: Array, number: int, rng: np.random.Generator) -> list[int]:
+def far_apart(z: Array, number: int, rng: np.random.Generator) -> list[int]:
     """Rows of z, each chosen with a probability proportional to its squared distance from those before."""
     chosen = [int(rng.integers(len(z)))]
     nearest = np.full(len(z), np.inf)

@@ -20,7 +20,7 @@ import numpy as np
 from equifinal.errors import SamplingError
 from equifinal.files import replace_file, require_regular
 
-FORMAT = 6
+FORMAT = 7
 SCALARS: dict[type, str] = {int: "i", float: "f", bool: "b", str: "U"}
 
 

@@ -228,7 +228,9 @@ class UnderWay:
         settings, end, plan = self.start.settings, self._end(), self.start.work.plan
         first = FIRST_LOOK * settings.thin
         if plan.lanes > 1:
-            first = max(first, int(LANES_SOLVES * plan.solves / settings.chains))
+            each = settings.chains * len(self.start.work.task.posterior.likelihoods)  # solves in an iteration
+            left = max(0, settings.max_solves - plan.solves) // each
+            first = max(first, min(int(LANES_SOLVES * plan.solves / each), left))
         goal = settings.warmup + first
         while goal < self.now.iteration or goal == self.now.looked:
             goal += int(MORE * (goal - settings.warmup))
@@ -289,7 +291,8 @@ class UnderWay:
             self.ending = f"max_solves, {settings.max_solves}, would be spent before the next look{self._so_far()}"
             return True
         whole = Chunk.join(now.chunks, axis=1)
-        if (1 + MORE) * whole.position.shape[1] > MOST_KEPT:
+        most = max(MOST_KEPT, SHOWN_FOR_WANTED * self._wanted() / settings.chains)
+        while (1 + MORE) * whole.position.shape[1] > most:
             start = start._replace(work=start.work._replace(thin=2 * start.work.thin))
             whole = Chunk(*(part[:, 1::2] for part in whole))
         self.at = start, now._replace(chunks=(whole,), looked=now.iteration)
@@ -300,7 +303,11 @@ class UnderWay:
         work, shown = self.start.work, self.start.settings.chains * (self._kept - self._dropped)
         if work.plan.lanes == 1:
             return False
-        return is_noticed(float(self.now.state.stood[..., 1].max()), shown * work.thin, shown / self.every)
+        return is_noticed(self._longest_stay, shown * work.thin, shown / self.every)
+
+    @property
+    def _longest_stay(self) -> float:
+        return float(self.now.state.stood[..., 1].max())
 
     def _wanted(self) -> int:
         """How many effective draws there should be: more than lanes that never leave their starts seem to give."""
@@ -310,6 +317,8 @@ class UnderWay:
     def _so_far(self) -> str:
         if self.mixing is None:
             return ""
+        if self.mixing.ess >= self._wanted() and self._stood_too_long():
+            return f": one lane stood still for {int(self._longest_stay)} iterations, too large a part of the run"
         return f": {self.mixing.ess:.0f} effective draws of the {self._wanted()} wanted"
 
     def _advance(self, count: int, executor: Executor | None) -> float:

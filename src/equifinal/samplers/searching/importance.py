@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from equifinal.samplers.marginal.target import CountedTarget
 from equifinal.samplers.proposals import mixture as mixtures
+from equifinal.samplers.proposals.describing import far_apart
 from equifinal.samplers.proposals.log_sums import beside_largest
 from equifinal.samplers.proposals.mixture import DF, Mixture
 from equifinal.samplers.proposals.quality import FLATTENED, NONE, Quality, defended, flattened_around, judged, refusal
@@ -25,7 +26,8 @@ Array = NDArray[np.float64]
 ROUNDS = (400, 1000, 2500)  # draws; the last judge what the others have found, and then improve it
 MORE_ROUNDS = (350, 2500)  # if these do not suffice: the first for a better proposal, the second for one that passes
 HIGHEST = 7.0  # weight of a draw beside their mean: a chain would stand there for so long, so another round is worth it
-PRIOR_DRAWS, PRIOR_DF = 1000, 5.0  # for the law of the prior
+PRIOR_DRAWS, PRIOR_DF = 1000, 5.0  # for the law of the prior;
+KERNELS, KERNEL_WIDTH, KERNEL_DF = 16, 0.7, 2.0  # it has so many parts where coordinates are bent
 DUST = 1e-5  # of all weight, not looked at when a mixture is fitted
 
 
@@ -186,16 +188,28 @@ def laplace(modes: Modes, df: float = 5.0) -> Mixture:
 
 
 def prior_law(counted: CountedTarget) -> Mixture:
-    """A t law with the mean and the covariance of prior draws, the farthest of which count as if they were nearer."""
-    posterior, q = counted.target.posterior, len(counted.coordinates.moved)
+    """A t law with the mean and the covariance of prior draws, the farthest of which count as if they were nearer.
+
+    Where coordinates are bent, prior draws are far out on one side and crowded on the other. There it is one law for
+    each of a few draws that are far apart, as wide as coordinates are stretched there. Kernels of the width w are
+    around what is nearer to the mean than these draws, by a factor of sqrt(1 - w^2), lest the whole be too wide (West
+    1993, Journal of the Royal Statistical Society B 55).
+    """
+    posterior, bend, q = counted.target.posterior, counted.coordinates.bend, len(counted.coordinates.moved)
     x = counted.coordinates.at(posterior.to_coordinates(posterior.sample_prior(counted.rng, PRIOR_DRAWS)))
-    x = x[np.isfinite(x).all(axis=1)]
-    if q == 0 or len(x) < 2 * q:  # hardly any draw has combinations: then as wide as a unit of the coordinates
+    h, _ = bend.backward(x[np.isfinite(x).all(axis=1)])
+    if q == 0 or len(h) < max(KERNELS, 2 * q):  # hardly any draw has combinations: then as wide as a unit
         return mixtures.single(np.zeros(q), np.eye(q), PRIOR_DF)
-    x = np.clip(x, *np.quantile(x, (0.01, 0.99), axis=0))
-    covariance = np.cov(x.T).reshape(q, q)
-    floor = 1e-6 * np.diag(np.diag(covariance)) + 1e-300 * np.eye(q)
-    return mixtures.single(x.mean(axis=0), covariance + floor, PRIOR_DF)
+    h = np.clip(h, *np.quantile(h, (0.01, 0.99), axis=0))
+    mean, covariance = h.mean(axis=0), np.cov(h.T).reshape(q, q)
+    covariance += 1e-6 * np.diag(np.diag(covariance)) + 1e-300 * np.eye(q)
+    if not bend.side.any():
+        return mixtures.single(mean, covariance, PRIOR_DF)
+    factor = np.linalg.cholesky(covariance)
+    chosen = far_apart(np.linalg.solve(factor, (h - mean).T).T, KERNELS, counted.rng)
+    centre = bend.forward(mean + math.sqrt(1 - KERNEL_WIDTH**2) * (h[chosen] - mean))
+    stretched = np.exp(-bend.backward(centre)[1])[:, :, None] * factor
+    return Mixture(np.full(KERNELS, 1 / KERNELS), centre, KERNEL_WIDTH * stretched, np.full(KERNELS, KERNEL_DF))
 
 
 def worth_of_prior(log_weight: Array, log_likelihood: Array) -> float:

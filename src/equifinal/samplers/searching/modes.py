@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from equifinal.fibre import Fibre
 from equifinal.posterior.posterior import Posterior
+from equifinal.samplers.coordinates.bending import Bend
 from equifinal.samplers.coordinates.of_combinations import combination_coordinates
 from equifinal.samplers.coordinates.unfolding import Unfolding
 from equifinal.samplers.protocol import Partly
@@ -80,13 +81,21 @@ def find_modes(
 
 def unfolded(posterior: Posterior, coordinates: Unfolding, modes: Modes) -> Modes:
     """The same in the coordinates x, in which roots that meet do no harm, without what these hold."""
-    covariance, moved = modes.covariance, coordinates.moved
+    covariance, moved, solves = modes.covariance, coordinates.moved, modes.solves
     if coordinates.block is not None:
         covariance = _covariance(posterior, coordinates.finer, modes.position)
+        solves += len(modes.h) * len(posterior.likelihoods)
     x = coordinates.at(modes.position)
-    slope = np.exp(-coordinates.bend.backward(x)[1])
-    covariance = slope[:, :, None] * covariance[:, moved[:, None], moved] * slope[:, None, :]
-    return modes._replace(h=x, covariance=covariance)
+    return modes._replace(h=x, covariance=covariance[:, moved[:, None], moved], solves=solves)
+
+
+def bent(modes: Modes, bend: Bend) -> Modes:
+    """The same in coordinates that are bent."""
+    x = bend.forward(modes.h)
+    log_slope = bend.backward(x)[1]
+    slope = np.exp(-log_slope)
+    covariance = slope[:, :, None] * modes.covariance * slope[:, None, :]
+    return modes._replace(h=x, covariance=covariance, log_density=modes.log_density + log_slope.sum(axis=1))
 
 
 def _starts(posterior: Posterior, most: int) -> int:

@@ -383,7 +383,8 @@ def next_power(log_likelihood: Array, power: float, wanted: float | None = None)
 def systematic(weights: Array, number: int, uniform: float) -> NDArray[np.int64]:
     """Which to keep: one at every 1/number of the cumulative weights, from uniform/number on."""
     ends = np.cumsum(weights)
-    return np.searchsorted(ends / ends[-1], (np.arange(number) + uniform) / number, side="right")
+    rows = np.searchsorted(ends / ends[-1], (np.arange(number) + uniform) / number, side="right")
+    return np.minimum(rows, len(weights) - 1)  # the last place may be rounded up to one
 
 
 def _correlation(before: Array, after: Array) -> float:
