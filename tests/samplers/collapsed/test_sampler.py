@@ -447,7 +447,7 @@ def test_a_run_goes_on_where_nothing_better_is_found(kind: str, monkeypatch: pyt
     """It is looked for once, its cost is counted, and the draws are there."""
     posterior, fibre = Posterior(quick_problem()), Study(quick_problem()).coarsest_fibre[0]
     plan = collapsed.prepare(Task(posterior, fibre, collapsed.Settings()), 2)
-    monkeypatch.setattr(collapsed, "misses_tails", lambda *weights, times: True)
+    monkeypatch.setattr(collapsed, "misses_tails", lambda *weights, settled: True)
     asked = []
 
     def nothing_better(*arguments) -> proposal.Plan:

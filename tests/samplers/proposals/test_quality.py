@@ -24,6 +24,13 @@ def test_weights_that_are_too_high(shape: float, highest: float, number: int, mi
     assert misses_tails(shape, 2 * highest, number, times=2.0) == misses
 
 
+def test_heavy_tails_where_populations_have_not_been() -> None:
+    """Half of what is too high where they have; tails that are not heavy are judged alike."""
+    for highest in (3.9, 4.1):
+        assert misses_tails(0.8, highest, 1_000, settled=False) == misses_tails(0.8, 2 * highest, 1_000)
+        assert misses_tails(0.3, 3 * highest, 1_000, settled=False) == misses_tails(0.3, 3 * highest, 1_000)
+
+
 def test_what_lies_beyond_the_highest_weight() -> None:
     """Weights with a Pareto tail, w = u^-k: what is expected above the largest of n is 1/(1 - k) of it, by 1/n.
 

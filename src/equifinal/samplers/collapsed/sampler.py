@@ -50,9 +50,6 @@ Array = NDArray[np.float64]
 
 
 LEAST_REVIEWED = 1000  # draws of the proposal: from fewer, nothing can be said of its tails
-# A proposal that was fitted to draws of its own is too low where it has never been, and draws of it go there so rarely
-# that many runs see nothing of it. So lower weights are too high already, beside those where populations have been
-FITTED_TO_ITSELF = 1 / 2
 
 join = concatenated
 
@@ -196,8 +193,8 @@ def review(task: Task, plan: Plan, state: State, seed: int, report: Callable[[st
     if plan.lanes > 1 or plan.final or plan.refusal or number < LEAST_REVIEWED:
         return None
     shape, stay = k_hat_of_largest(state.highest.ravel(), number), int(state.stood[..., 1].max())
-    most, settled = _highest(plan, state), plan.steps.any()
-    if misses_tails(shape, most, number, times=1.0 if settled else FITTED_TO_ITSELF):
+    most, settled = _highest(plan, state), bool(plan.steps.any())
+    if misses_tails(shape, most, number, settled=settled):
         report(f"the proposal misses a tail: one of {number:,} draws of it has {most:.0f} times the mean weight")
     elif stay > longest_stay(number // len(state.key), plan.quality.acceptance):
         report(f"the proposal misses a place: a chain stood still there for {stay} iterations")

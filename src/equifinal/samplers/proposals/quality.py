@@ -27,7 +27,7 @@ FAR_TOO_LOW, MISSED_MASS = 30.0, 5e-4  # a proposal may be so many times too low
 # Weights beside their mean that are too high. Runs that happen to see a tail are begun again, and those that happen not
 # to are kept, so that these are too low there by about 0.06/sqrt(n): half an error of a tail of 1%, or less
 HIGH, HIGH_GROWS = 12.0, 0.06
-HEAVIER = 2 / 3  # of that are too high where the tail of weights is heavy
+HEAVIER, HEAVIER_UNSETTLED = 2 / 3, 1 / 3  # of that are too high where the tail of weights is heavy
 STAY, LEAST_STAY = 4.0, 50.0  # longer stays than so many times what one expects, and so many iterations, are too long
 
 
@@ -46,14 +46,18 @@ class Quality(NamedTuple):
 NONE = Quality(math.inf, 0.0)
 
 
-def misses_tails(shape: float, highest: float, number: int, times: float = 1.0) -> bool:
+def misses_tails(shape: float, highest: float, number: int, *, times: float = 1.0, settled: bool = True) -> bool:
     """Whether what draws of a proposal have not seen yet is a noticeable part of the posterior.
 
     Beyond the largest of so many weights, which is so much higher than their mean, about as much is to be expected as
     it has itself, and more with a heavier tail. That matters if it is not small beside the error of a tail of 1%.
+    A proposal that was fitted to draws of its own, and not to where populations ``settled``, is too low where it has
+    never been, and draws of it go there so rarely that many runs see no more than the beginning of a heavy tail.
     """
     limit = times * max(HIGH, HIGH_GROWS * math.sqrt(number))
-    return highest >= (limit * HEAVIER if shape >= LOOSE_K_LIMIT else limit)
+    if shape >= LOOSE_K_LIMIT:
+        limit *= HEAVIER if settled else HEAVIER_UNSETTLED
+    return highest >= limit
 
 
 def judged(log_weights: Array) -> Quality:
