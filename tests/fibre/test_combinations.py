@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from equifinal.fibre import Fibre
-from equifinal.fibre.combinations import LEAST_SINE, PointStatus, log_volume
+from equifinal.fibre.combinations import LEAST_SINE, Combinations, PointStatus, log_volume
+from equifinal.language.parser import parsed_combination
 from equifinal.problem.prior import Prior
 from tests.support.charts import SI_TRUTH
 
@@ -78,6 +81,24 @@ def test_volumes_are_those_of_numpy(q: int, seed: int) -> None:
     a, scale = rng.normal(size=(q, 4)), rng.uniform(-200, 200, q)
     found = log_volume(a * 10.0 ** scale[:, None], np.empty((q, 4)), LEAST_SINE)
     assert found == pytest.approx(0.5 * np.linalg.slogdet(a @ a.T)[1] + scale.sum() * np.log(10), abs=1e-7)
+
+
+def test_log_determinants_are_those_of_numpy() -> None:
+    combinations = Combinations(
+        ("a", "b", "c", "k"), [parsed_combination(text) for text in ("a*b + k", "b/c", "a - c*k^2")]
+    )
+    theta = np.random.default_rng(0).uniform(0.1, 3, (50, 4))
+    columns = np.array(list(itertools.combinations(range(4), 3)))
+    found = combinations.log_determinants(theta, columns)
+    a, b, c, k = theta.T
+    none = np.zeros(50)
+    rows = [(b, a, none, none + 1), (none, 1 / c, -b / c**2, none), (none + 1, none, -(k**2), -2 * c * k)]
+    jacobian = np.moveaxis(np.array(rows), 2, 0)
+    exact = np.stack([np.linalg.slogdet(jacobian[:, :, chosen])[1] for chosen in columns], axis=1)
+    np.testing.assert_allclose(found, exact, rtol=1e-9, atol=1e-9)
+    assert np.isnan(combinations.log_determinants(np.full((1, 4), np.nan), columns)).all()
+    singular = Combinations(("a", "b"), [parsed_combination(text) for text in ("a - b", "2*a - 2*b")])
+    assert singular.log_determinants(np.ones((1, 2)), np.array([[0, 1]]))[0, 0] == -np.inf
 
 
 def test_dependent_rows_have_no_volume() -> None:

@@ -142,6 +142,10 @@ class Combinations:
     def _geometry(self, theta: Array, slope: Array, spread: Array) -> Geometry:
         return Geometry(*_geometry(theta, slope, spread, self.address, self.rank, len(self.labels)))
 
+    def log_determinants(self, theta: Array, columns: Integers) -> Array:
+        """log |det dxi/dtheta_D| at points (n, d) for sets D of columns (K, q); NaN where something is not finite."""
+        return _log_determinants(theta, columns, self.address, self.rank, len(self.labels))
+
     def project(self, u: Array, v: Array, table: Array, spread: Array) -> Projection:
         at = self.in_coordinates(u, table, spread)
         tangent, normal = _project(at.jacobian, at.status, v)
@@ -242,6 +246,50 @@ def _geometry(theta, slope, spread, address, q, labels):
         log_j[i] = _judged_volume(jacobian[i], spread, scaled, work) if finite else np.nan
         status[i] = _state(log_j[i])
     return values, jacobian, log_j, status
+
+
+@compiled
+def _log_determinants(theta, columns, address, q, labels):
+    n, d = theta.shape
+    found = np.full((n, columns.shape[0]), np.nan)
+    out, point, work = np.empty((q + labels) * (1 + d)), np.empty(d), np.empty((q, q))
+    for i in range(n):
+        for k in range(d):
+            point[k] = theta[i, k]
+        if not math.isfinite(point[0]):  # no point
+            continue
+        call_on(address, point, point, out)
+        for chart in range(columns.shape[0]):
+            for j in range(q):
+                for k in range(q):
+                    work[j, k] = out[q + labels + j * d + columns[chart, k]]
+            found[i, chart] = _log_abs_determinant(work)
+    return found
+
+
+@compiled
+def _log_abs_determinant(matrix):
+    """By elimination with pivots from whole rows, in place; minus infinity if it is singular."""
+    q, total = matrix.shape[0], 0.0
+    for i in range(q):
+        pivot = i
+        for j in range(i + 1, q):
+            if abs(matrix[j, i]) > abs(matrix[pivot, i]):
+                pivot = j
+        largest = matrix[pivot, i]
+        if not math.isfinite(largest):
+            return np.nan
+        if largest == 0.0:
+            return -np.inf
+        total += math.log(abs(largest))
+        for k in range(i, q):
+            matrix[i, k], matrix[pivot, k] = matrix[pivot, k], matrix[i, k]
+        for j in range(i + 1, q):
+            if matrix[j, i] != 0.0:
+                factor = matrix[j, i] / largest
+                for k in range(i + 1, q):
+                    matrix[j, k] -= factor * matrix[i, k]
+    return total
 
 
 @compiled

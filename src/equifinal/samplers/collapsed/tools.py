@@ -2,8 +2,8 @@
 
 The fibre's own chart is the best for the prior as a whole, and its law suits most fibres. But on the fibres that the
 data leave, another chart may need a tenth of the points: where its free coordinates are bounded by the prior alone,
-say, and all that is solved for then stays inside its bounds. So where the fibre's own chart needs many points, others
-are tried, at modes of the posterior.
+say, and all that is solved for then stays inside its bounds. Or several charts, mixed, each describe what the others
+do not. So where the fibre's own chart needs many points, others are tried, at modes of the posterior.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from equifinal.samplers.collapsed.settings import POINTS, Settings
 from equifinal.samplers.marginal.target import AnyEstimator
 from equifinal.samplers.points.estimator import Estimator, log_variance
 from equifinal.samplers.points.law import Moments
+from equifinal.samplers.points.mixing import charts_to_mix
 from equifinal.samplers.pseudo_marginal import sampler as pseudo_marginal
 
 Array = NDArray[np.float64]
@@ -32,9 +33,9 @@ OTHERS, BEST = 12, 3  # charts that are tried, and of these (with each law) how 
 
 
 class Way(NamedTuple):
-    """A chart, by its free coordinates, and a law of points in it; none of them: as the settings have it."""
+    """Charts, by their free coordinates, and a law of points in them; none of them: as the settings have it."""
 
-    free: tuple[str, ...]
+    charts: tuple[tuple[str, ...], ...]
     law: str
 
 
@@ -63,16 +64,22 @@ class Tools:
         self.numbers = (1, *POINTS) if settings.aux is None else (int(settings.aux),)
         self.ways = [Way((), "")]
         asked = settings.charts or settings.partition != "volume" or settings.law != "auto"
-        if fibre.dimension > 1 and len(self.numbers) > 1 and not asked:
-            self.ways += [Way(fibre.free, "prior")]
-            self.ways += [Way(free, law) for free in fibre.other_partitions[:OTHERS] for law in ("prior", "auto")]
+        if not fibre.dimension or len(self.numbers) == 1 or asked:
+            return
+        if fibre.dimension > 1:
+            self.ways += [Way((fibre.free,), "prior")]
+            self.ways += [Way((free,), law) for free in fibre.other_partitions[:OTHERS] for law in ("prior", "auto")]
+        if (mixed := charts_to_mix(fibre)) and self.settings.roots == "sum":
+            self.ways.append(Way(mixed, "auto"))
 
     def make(self, number: int, way: int) -> AnyEstimator:
         """The estimator of a number of points and a way."""
-        free, law = self.ways[way]
+        charts, law = self.ways[way]
         settings = replace(self.settings, aux=int(number))
-        if law:
-            settings = replace(settings, law=law, partition="volume" if free == self.fibre.free else free)
+        if len(charts) > 1:
+            settings = replace(settings, law=law, charts=charts)
+        elif charts:
+            settings = replace(settings, law=law, partition="volume" if charts[0] == self.fibre.free else charts[0])
         return pseudo_marginal.estimator(self.fibre, settings)
 
     def enough(self, c: Array, moments: Moments, rng: np.random.Generator) -> Enough:
@@ -114,7 +121,7 @@ class Tools:
             if way == 0:
                 raise
             return Enough(number, way, math.inf)
-        if way and isinstance(tool, Estimator) and tool.charts[0].chart.kind == "general":  # which is slow
+        if way and isinstance(tool, Estimator) and any(one.chart.kind == "general" for one in tool.charts):  # slow
             return Enough(number, way, math.inf)
         n, trials = len(c), max(16, 100 // len(c))
         repeated = Moments(*(np.repeat(part, n * trials, axis=0) for part in moments))

@@ -122,7 +122,7 @@ class Estimator:
             at, law = self.charts[0].chart.free, self.laws[0]
             here = theta[lost]
             density = law.log_density(self.fibre.xi(here), here[:, None, at], _rows(moments, lost))[:, 0]
-            weight = self.fibre.log_prior(here) - self._log_det(here, self.charts[0]) - density
+            weight = self.fibre.log_prior(here) - self._log_det(here, self.charts[0])[:, 0] - density
             # an infinite weight (theta on an end of the law, or on a fold) would hold a chain forever
             weight = np.where(np.isfinite(weight), weight, self.fibre.log_prior(here))
             found.theta[lost, 0] = here
@@ -191,17 +191,17 @@ class Estimator:
     def _log_intensities(self, c: Array, theta: Array, moments: Moments) -> Array:
         """log g_D |det_D| of points (n, m, d), for each chart D first."""
         n, m, d = theta.shape
-        found = []
-        for chart, law in zip(self.charts, self.laws, strict=True):
-            density = law.log_density(c, theta[..., chart.chart.free], moments)
-            found.append(density + self._log_det(theta.reshape(-1, d), chart).reshape(n, m))
+        log_det = self._log_det(theta.reshape(n * m, d), *self.charts)
+        found = [
+            law.log_density(c, theta[..., chart.chart.free], moments) + log_det[:, k].reshape(n, m)
+            for k, (chart, law) in enumerate(zip(self.charts, self.laws, strict=True))
+        ]
         return np.array(found)
 
-    def _log_det(self, theta: Array, chart: Fibre) -> Array:
-        """log |det dxi/dtheta_D|; NaN where theta is."""
-        columns = self.fibre.geometry(theta).jacobian[:, :, chart.chart.dependent]
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return np.linalg.slogdet(columns)[1]
+    def _log_det(self, theta: Array, *charts: Fibre) -> Array:
+        """log |det dxi/dtheta_D| of points (n, d) for each chart D; NaN where theta is."""
+        columns = np.array([chart.chart.dependent for chart in charts], np.int64).reshape(len(charts), self.fibre.rank)
+        return self.fibre.combinations.log_determinants(np.ascontiguousarray(theta), columns)
 
 
 class EstimatorByC:
