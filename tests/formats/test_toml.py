@@ -34,6 +34,10 @@ DATA = """
 time = [1, 2, 3]
 y = [0.5, "", 0.1]
 """
+NOISE_TOO = """
+b = { prior = "halfnormal", sd = 1 }
+r = { prior = "halfnormal", sd = 1 }
+"""
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
@@ -314,3 +318,13 @@ def test_what_expressions_say_of_an_experiment() -> None:
     assert state.analysed.outputs == ("y", "z")
     (start,) = loads(with_state + REST.replace("sd = 0.1", "sd = 'x(0)'") + DATA).experiments
     assert start.analysed.outputs == ("y", "x(0)")
+
+
+def test_scatter_relative_to_a_formula_is_relative_to_the_output() -> None:
+    """Written out, a*x would look as if data scattered with a itself, and a could not be told from a scale of x."""
+    one, other = (
+        loads(MODEL + REST.replace("sd = 0.1", f"sd = 'b + r*{text}'").replace("[noise]", NOISE_TOO + "[noise]") + DATA)
+        for text in ("x*a", "m")
+    )
+    assert one.experiments[0].observations[0].noise == other.experiments[0].observations[0].noise
+    assert set(one.experiments[0].noise_parameters) == {"b", "r"}

@@ -7,7 +7,18 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from equifinal.errors import ModelError
-from equifinal.language.expression import Expression, Name, Number, Power, Product, Sum, evaluate, names, to_text
+from equifinal.language.expression import (
+    Expression,
+    Name,
+    Number,
+    Power,
+    Product,
+    Sum,
+    evaluate,
+    names,
+    to_text,
+    with_name,
+)
 from equifinal.language.parser import MAX_NESTING, parse_expression
 
 
@@ -169,3 +180,24 @@ def test_no_text_leads_anywhere_but_to_an_expression_or_a_model_error(text: str)
         assert isinstance(parse_expression(text), Expression)
     except ModelError as error:
         assert str(error)
+
+
+@pytest.mark.parametrize(
+    ("text", "part", "found"),
+    [
+        ("a + b*(k*x)", "k*x", "a + b*y"),
+        ("a + b*k*x", "x*k", "a + b*y"),
+        ("a + x + z + b", "z + x", "a + b + y"),
+        ("(x + z)^2/(1 + exp(x + z))", "x + z", "y^2/(1 + exp(y))"),
+        ("b*x + x", "x", "b*y + y"),
+        ("b*k*z", "k*x", "b*k*z"),
+        ("k*x*k*x", "k*x", "k*x*y"),
+    ],
+)
+def test_a_name_in_place_of_what_it_stands_for(text: str, part: str, found: str) -> None:
+    """The value is the same where the name has that of the part."""
+    made = with_name(parse_expression(text), parse_expression(part), Name("y"))
+    assert to_text(made) == found
+    at = {"a": 1, "b": 2, "k": 3, "x": 5, "z": 7}
+    if "exp" not in text:
+        assert value(to_text(made), **at, y=value(part, **at)) == value(text, **at)

@@ -181,6 +181,36 @@ def substitute(expression: Expression, replacements: Mapping[str, Expression]) -
     return expression
 
 
+def with_name(expression: Expression, part: Expression, name: Name) -> Expression:
+    """The expression with a name wherever a part stands, among other factors or terms, too."""
+    if expression == part:
+        return name
+    match expression:
+        case Sum(terms):
+            return Sum(_with_name(terms, part.terms if isinstance(part, Sum) else (), part, name))
+        case Product(factors):
+            return Product(_with_name(factors, part.factors if isinstance(part, Product) else (), part, name))
+        case Power(base, exponent):
+            return Power(with_name(base, part, name), exponent)
+        case Call(function, arguments):
+            return Call(function, tuple(with_name(argument, part, name) for argument in arguments))
+    return expression
+
+
+def _with_name(
+    whole: tuple[Expression, ...], parts: tuple[Expression, ...], part: Expression, name: Name
+) -> tuple[Expression, ...]:
+    """Terms or factors, of which some may be those of the part, in whatever order."""
+    left = list(whole)
+    for one in parts:
+        if one not in left:
+            break
+        left.remove(one)
+    else:
+        whole = (*left, name) if parts else whole
+    return tuple(with_name(one, part, name) for one in whole)
+
+
 def _is_reciprocal(expression: Expression) -> bool:
     return isinstance(expression, Power) and expression.exponent < 0
 

@@ -16,12 +16,14 @@ from equifinal.language.expression import (
     TIME,
     Expression,
     Name,
+    Number,
     evaluate,
     initial_name,
     name_nodes,
     names,
     substitute,
     to_text,
+    with_name,
 )
 from equifinal.language.model import Model, read_part
 from equifinal.language.parser import is_name, parse_expression
@@ -210,6 +212,11 @@ class Noise:
                 f"{where} contains the output, of which only increments are observed; give a share of the expected "
                 "increment as 'relative'"
             )
+        formula = model.definitions.get(output)
+        if formula is not None and not increment and not isinstance(formula, Number):
+            value = with_name(
+                value, formula, Name(output)
+            )  # scatter depends on the output, not on what that consists of
         return parse_expression(text_of(value))  # so that it is the same once it has been stored
 
     def simulate(self, mean: Array, values: Mapping[str, Any], rng: np.random.Generator) -> Array:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from equifinal.errors import DataError, did_you_mean
 from equifinal.formats.petab.tables import Row
 from equifinal.formats.sbml.settling import Settling
-from equifinal.language.expression import Expression, Name, Number, names, substitute
+from equifinal.language.expression import Expression, Name, Number, names, substitute, with_name
 
 # noise families by distribution and transformation: the family here, and its argument
 NOISE: dict[tuple[str, str], tuple[str, str]] = {
@@ -107,7 +107,11 @@ def read_observables(
         else:
             kind = DISTRIBUTIONS_2[row.one_of("noiseDistribution", tuple(DISTRIBUTIONS_2), "normal")]
             own, of_noise = (tuple(map(renamed, row.listed(f"{of}Placeholders"))) for of in ("observable", "noise"))
-        noise = substitute(noise, {renamed(identifier): formula})  # an observable's own identifier is its formula
+        # an observable's own identifier stands for its formula, and here for both: scatter that is relative to an
+        # output is so whatever the output consists of
+        noise = substitute(noise, {renamed(identifier): Name(name)})
+        if not isinstance(formula, Number):
+            noise = with_name(noise, formula, Name(name))
         found[identifier] = Observable(row, identifier, name, formula, noise, own, of_noise, *NOISE[kind])
     return found
 
@@ -191,4 +195,5 @@ def _new(
         output += "_"
     own = {name: f"{name}{ending}" for name in values}
     formula = substitute(observable.formula, {name: Name(new) for name, new in own.items()})
+    noise = substitute(noise, {observable.name: Name(output)})
     return Seen(output, observable, formula, {own[n]: value for n, value in values.items()}, noise)
