@@ -24,16 +24,19 @@ from equifinal.samplers.coordinates import bending
 from equifinal.samplers.coordinates.bending import Bend
 from equifinal.samplers.coordinates.unfolding import Unfolding
 from equifinal.samplers.marginal import noise_integral
-from equifinal.samplers.marginal.noise_integral import NoiseIntegral, apart
-from equifinal.samplers.marginal.target import Target
+from equifinal.samplers.marginal.noise_integral import NoiseIntegral, apart, nothing
+from equifinal.samplers.marginal.target import CountedTarget, Target
 from equifinal.samplers.points.law import Moments
 from equifinal.samplers.proposals import mixture
+from equifinal.samplers.proposals.describing import described
 from equifinal.samplers.proposals.evidence import BINS
 from equifinal.samplers.proposals.mixture import Mixture
 from equifinal.samplers.proposals.moves import EVERY_LENGTH, FRESH_ONLY
 from equifinal.samplers.proposals.quality import NONE
 from equifinal.samplers.protocol import Task
 from equifinal.samplers.pseudo_marginal.sampler import on_branch
+from equifinal.samplers.searching.populations import Particles, Populations
+from equifinal.samplers.searching.prior_draws import Draws
 from equifinal.studies.paper.si_reference import si_data, si_interval, si_laplace, si_log_likelihood
 from equifinal.studies.sample import sample
 from tests.support.agreement import agree_with_importance_sampling, agree_with_quadrature
@@ -152,6 +155,48 @@ def off_the_mark(known: Known, fibre: Fibre, theta: np.ndarray, number: int) -> 
     u = known.to_coordinates(theta)[:, [fibre.names.index(name) for name in names]]
     spread = u.std(axis=0)
     return NoiseIntegral(known, names, u.mean(axis=0) + 0.3 * spread, 0.8 * spread, number)
+
+
+def p_values_of_populations(monkeypatch: pytest.MonkeyPatch, itself: bool) -> list[float]:
+    """The same for 150 pairs of small populations, whose mixtures are fitted again and again; or each to itself."""
+    found, number, pairs = case("sum and product"), 12, 150
+    known, fibre, rng = found.posterior, found.posterior.fibre, np.random.default_rng(1)
+    start, independent = found.draw(rng, 2 * number * pairs), found.draw(rng, 6 * number * pairs)
+    tool = Tools(fibre, collapsed.Settings()).make(1, 0)
+    moments = moments_of(fibre, independent[:5000], 1)
+    counted = CountedTarget(Target(known, fibre, tool, nothing(known)), moments, rng)
+
+    def drawn(theta: np.ndarray) -> Draws:
+        x = counted.coordinates.at(known.to_coordinates(theta))
+        return Draws(x, *counted.log_prior_and_likelihood(x), len(x))
+
+    def to_itself(self: Populations) -> None:
+        x = [self.counted.coordinates.gathered(own) for own in self.x]
+        self._take([described(x[j], x[1 - j], self.rng) for j in range(2)])
+
+    if itself:
+        monkeypatch.setattr(Populations, "_refit", to_itself)
+    pool, moved = drawn(independent[:2000]).halves(), []
+    for rows in start.reshape(pairs, 2, number, -1):
+        both = Populations(counted, pool, number)
+        both.power = 1.0
+        both._place([Particles(*drawn(own)[:3]) for own in rows])
+        for _ in range(8):
+            both._sweeps(2)
+        moved.append(both.x.reshape(2 * number, -1))
+    c, _ = counted.coordinates.backward(np.concatenate(moved))
+    return [stats.ks_2samp(a, b, method="asymp").pvalue for a, b in zip(c.T, fibre.xi(independent).T, strict=True)]
+
+
+@pytest.mark.slow
+def test_populations_that_move_each_other_are_exact(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert min(p_values_of_populations(monkeypatch, itself=False)) > LEVEL
+
+
+@pytest.mark.slow
+def test_populations_must_not_learn_from_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A proposal that adapts to the draws that it moves makes them narrower from fit to fit, and that is seen."""
+    assert min(p_values_of_populations(monkeypatch, itself=True)) < LEVEL
 
 
 @pytest.mark.parametrize("points", slow_but("lattice", of=["iid", "lattice"]))
