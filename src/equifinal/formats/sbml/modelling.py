@@ -154,8 +154,9 @@ class _Modelling:
 
     @cached_property
     def closed(self) -> dict[str, Expression]:
-        """Definitions and named constants in terms of what is neither."""
-        open_definitions = {**self.named, **self.network.definitions, **self.outputs}
+        """Definitions and named constants in terms of what is neither; what an event changes is no constant."""
+        constants = {n: e for n, e in self.named.items() if n not in self.jumping}
+        open_definitions = {**constants, **self.network.definitions, **self.outputs}
         found: dict[str, Expression] = {}
         for name in in_order(open_definitions):
             found[name] = substitute(open_definitions[name], found)
