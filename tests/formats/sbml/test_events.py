@@ -12,7 +12,7 @@ from equifinal.errors import ModelError
 from equifinal.formats.sbml.importing import read_network
 from equifinal.formats.sbml.modelling import Experiment, model_of
 from equifinal.language.expression import Name
-from tests.support.sbml import event, math, parameter, rule, sbml, species
+from tests.support.sbml import event, math, parameter, reaction, rule, sbml, species
 
 VARYING = '<compartment id="c" size="0.5" constant="false"/>'
 BOUNDARY = species("S", 'initialConcentration="2"', boundaryCondition="true")
@@ -137,3 +137,31 @@ def test_a_steady_state_with_a_condition_on_a_time_that_has_no_value_at_zero(tmp
     path.write_text(sbml(parameters=parameter("k") + numbers("x"), rules=changing))
     with pytest.raises(ModelError, match="changes with time"):
         model_of(read_network(path), Experiment(unknown=("k",), at_rest=True), {"x": Name("x")})
+
+
+@pytest.mark.parametrize(
+    ("parts", "sets", "expected"),
+    [
+        ({"rules": rule("rate", "S", "1")}, {"c": "2"}, 0.25 + 0.75),
+        ({"rules": rule("rate", "S", "1")}, {"S": "0"}, 0.25 + 0.25),
+        ({"reactions": reaction("r", "0.5", "", "S")}, {"c": "2", "S": "0"}, 0.25),
+    ],
+)
+def test_a_concentration_that_an_event_changes_does_not_grow_evenly(
+    tmp_path: Path, parts: dict[str, str], sets: dict[str, str], expected: float
+) -> None:
+    """It is t until 2, when it becomes 0.5 or 0; x is how long it has been above 1.75 by time 4."""
+    own = species("S", 'initialConcentration="0"', boundaryCondition=str("rules" in parts).lower())
+    rules = parts.get("rules", "") + rule("rate", "x", "(piecewise 1 (> S 1.75) 0)")
+    happens = event("e", "(>= time 2)", sets)
+    found = values_at(
+        tmp_path,
+        4,
+        "x",
+        **{**parts, "rules": rules},
+        compartments=VARYING,
+        species=own,
+        parameters=numbers("x"),
+        events=happens,
+    )
+    assert found == pytest.approx([expected], abs=1e-6)

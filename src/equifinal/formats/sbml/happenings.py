@@ -45,8 +45,6 @@ def read_event(event: Any, at: int, math: MathReader) -> Happening:
     name = event.getId() or event.getName() or str(at)
     where = f"event '{name}'"
     trigger = event.getTrigger()
-    if trigger is None or trigger.getMath() is None:
-        raise ModelError(f"{where} has no trigger")
     delay, priority = event.getDelay(), event.getPriority() if event.isSetPriority() else None
     later = event.getLevel() > 2
     sets: dict[str, Expression] = {}

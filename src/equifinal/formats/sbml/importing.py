@@ -62,11 +62,12 @@ class _Importer:
             tree = definition.getMath()
             if tree is not None:
                 self.math.define(definition.getId(), tree)
-        rules = list(_each(model.getListOfRules()))
+        # what has no formula yet, as Level 3 Version 2 allows, says nothing
+        rules = [rule for rule in _each(model.getListOfRules()) if rule.getMath() is not None]
         self.assignments = {r.getVariable(): r for r in rules if r.isAssignment()}
         self.rate_rules = {r.getVariable(): r for r in rules if r.isRate()}
         self.first = {a.getSymbol(): a for a in _each(model.getListOfInitialAssignments()) if a.getMath() is not None}
-        self.events = list(_each(model.getListOfEvents()))
+        self.events = [e for e in _each(model.getListOfEvents()) if e.getTrigger() and e.getTrigger().getMath()]
         self.jumping = {a.getVariable() for e in self.events for a in _each(e.getListOfEventAssignments())}
         self.values: dict[str, Fraction] = {}
         self.assigned: dict[str, Expression] = {}
