@@ -76,8 +76,8 @@ def _math(tokens: list[str]) -> tuple[str, list[str]]:
         return f"<lambda>{variables}{inside[-1]}</lambda>", rest[1:]
     name = _OPERATORS.get(operator, operator)
     head = f"<ci>{name[1:]}</ci>" if name.startswith(":") else f"<{name}/>"
-    if name == "delay":
-        head = '<csymbol encoding="text" definitionURL="http://www.sbml.org/sbml/symbols/delay">d</csymbol>'
+    if name in ("delay", "rateOf"):
+        head = f'<csymbol encoding="text" definitionURL="http://www.sbml.org/sbml/symbols/{name}">{name}</csymbol>'
     return f"<apply>{head}{''.join(inside)}</apply>", rest[1:]
 
 

@@ -245,7 +245,7 @@ def _check_division(model: Model) -> None:
         if not any(finite_somewhere(expression, model, attempt) for attempt in range(3)):
             raise ModelError(f"{where} divides by zero for all parameters")
         for call in _undefined_calls(expression):
-            raise ModelError(f"{where} contains {to_text(call)}, which is not a number")
+            raise ModelError(f"{where} contains {_short(call)}, which is not a number")
 
 
 def _undefined_calls(expression: Expression) -> Iterator[Call]:

@@ -7,7 +7,9 @@ read: where it changes is not known before the model is solved.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
+from math import prod
 
 from equifinal.language.expression import TIME, Call, Expression, Name, Number, Power, Product, Sum, names, negative
 
@@ -27,6 +29,24 @@ def both(first: Expression, second: Expression) -> Expression:
 
 def either(first: Expression, second: Expression) -> Expression:
     return negated(both(negated(first), negated(second)))
+
+
+def holds(condition: Expression, decided: Callable[[Call], bool]) -> bool:
+    """Whether a condition holds, given which of its parts do; their borders are not looked at."""
+    return bool(_truth(condition, decided))
+
+
+def _truth(condition: Expression, decided: Callable[[Call], bool]) -> Fraction:
+    match condition:
+        case Sum(terms):
+            return sum((_truth(term, decided) for term in terms), Fraction(0))
+        case Product(factors):
+            return prod((_truth(factor, decided) for factor in factors), start=Fraction(1))
+        case Call():
+            return Fraction(decided(condition))
+        case Number(value):
+            return value
+    raise TypeError(f"'{condition}' is not a condition")
 
 
 def compared(left: Expression, sign: str, right: Expression) -> Expression | None:

@@ -9,7 +9,7 @@ import pytest
 
 from equifinal.errors import DataError, EquifinalError
 from equifinal.formats.load import load
-from tests.support.petab import FILES_1, FILES_2, YAML_1, table, write
+from tests.support.petab import FILES_1, FILES_2, YAML_1, YAML_2, table, write
 
 
 def test_both_versions_are_read(tmp_path: Path) -> None:
@@ -71,12 +71,12 @@ PARAMETERS = FILES_1["parameters.tsv"]
         (
             "observables.tsv",
             table([{"observableId": "obs_a", "observableFormula": "Q", "noiseFormula": 1}]),
-            ["unknown name 'Q'"],
+            ["observables.tsv, row 2: unknown name 'Q'"],
         ),
         (
             "observables.tsv",
             table([{"observableId": "obs_a", "observableFormula": "A", "noiseFormula": "s"}]),
-            ["unknown name 's'"],
+            ["observables.tsv, row 2: unknown name 's'"],
         ),
         (
             "observables.tsv",
@@ -110,6 +110,17 @@ PARAMETERS = FILES_1["parameters.tsv"]
             FILES_1["measurements.tsv"].replace("0.7", "x"),
             ["measurements.tsv, row 2", "'x' is not a number"],
         ),
+        (
+            "measurements.tsv",
+            FILES_1["measurements.tsv"].replace("\t0\t", "\t-1\t"),
+            ["measurements.tsv, row 2", "-1 is before the start"],
+        ),
+        (
+            "observables.tsv",
+            table([{"observableId": "obs_a", "observableFormula": "A", "noiseFormula": -1}]),
+            ["observables.tsv, row 2", "positive"],
+        ),
+        ("problem.yaml", YAML_1.replace("[model.xml]", "{a: 1}"), ["problem.yaml", "sbml_files", "{'a': 1}"]),
         ("model.xml", "no model", ["model.xml", "not an XML file"]),
     ],
     ids=lambda value: value[-1] if isinstance(value, list) else "",
@@ -120,6 +131,38 @@ def test_mistakes_are_told_with_their_place(tmp_path: Path, file: str, content: 
         load(path)
     for word in words:
         assert word in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "words"),
+    [
+        (
+            "conditions.tsv",
+            table([{"conditionId": "c0", "targetId": "Aa", "targetValue": 1}]),
+            ["conditions.tsv, row 2: unknown name 'Aa'"],
+        ),
+        (
+            "conditions.tsv",
+            table([{"conditionId": "c0", "targetId": "A", "targetValue": "2*k3"}]),
+            ["conditions.tsv, row 2: unknown name 'k3'"],
+        ),
+        ("problem.yaml", YAML_2 + "extensions: [a]\n", ["problem.yaml: 'extensions'"]),
+    ],
+    ids=lambda value: value[-1] if isinstance(value, list) else "",
+)
+def test_mistakes_of_version_2(tmp_path: Path, file: str, content: str, words: list[str]) -> None:
+    path = write(tmp_path, {**FILES_2, file: content})
+    with pytest.raises(EquifinalError) as raised:
+        load(path)
+    for word in words:
+        assert word in str(raised.value)
+
+
+def test_a_condition_may_set_what_only_an_observable_names(tmp_path: Path) -> None:
+    observables = table([{"observableId": "obs_a", "observableFormula": "factor*A", "noiseFormula": 0.5}])
+    conditions = table([{"conditionId": "c0", "factor": 3}])
+    path = write(tmp_path, {**FILES_1, "observables.tsv": observables, "conditions.tsv": conditions})
+    assert load(path).parameters == ("k1", "k2")
 
 
 def test_a_link_out_of_the_folder_is_not_followed(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from equifinal.formats.sbml import modelling
 from equifinal.formats.sbml.names import RESERVED
 from equifinal.formats.sbml.network import Network
 from equifinal.formats.sbml.settling import Settling
-from equifinal.language.expression import Expression, Name, Number
+from equifinal.language.expression import TIME, Expression, Name, Number, names
 from equifinal.language.model import Model
 from equifinal.problem.data import Experiment, Observations
 from equifinal.problem.noise import Noise
@@ -98,6 +98,7 @@ def assembled(part: Part, course: Course, measurements: Sequence[Measurement], *
         If the model cannot be made; beginning with the experiment's name.
     """
     seen = outputs_of(measurements, part.taken)
+    _check_seen(part, course, seen)
     try:
         model, noises = _model(part, course, seen, version)
     except ModelError as error:
@@ -105,6 +106,20 @@ def assembled(part: Part, course: Course, measurements: Sequence[Measurement], *
         raise ModelError(f"{where}{error.message}", word=error.word, file=error.file) from None
     observations = tuple(_observations(entry, noises) for entry in seen)
     return Assembled(Experiment(model, observations, {}, course.name), seen)
+
+
+def _check_seen(part: Part, course: Course, seen: Iterable[Seen]) -> None:
+    """Names and times, while it is known which rows they are from."""
+    given = {name for condition in (course.rest, course.first) if condition for name in condition.all}
+    for entry in seen:
+        for name in (*names(entry.formula), *names(entry.noise)):
+            if not part.known(name) and name not in entry.placeholders and name not in given and name != TIME:
+                hint = did_you_mean(name, (*part.parameters, *part.network.names))
+                raise DataError(f"{entry.observable.row.place}: unknown name '{name}'{hint}")
+        for measured in entry.rows:
+            if measured.time < course.onset:
+                start = f"the start of its experiment at {float(course.onset):g}"
+                raise DataError(f"{measured.row.place}: the time {measured.time:g} is before {start}")
 
 
 def _model(part: Part, course: Course, seen: Iterable[Seen], version: int) -> modelling.Made:
@@ -167,5 +182,7 @@ def _observations(entry: Seen, noises: Mapping[str, Expression]) -> Observations
         noise = Noise(observable.family, **{observable.argument: argument})
         times, values = [row.time for row in entry.rows], [row.value for row in entry.rows]
         return Observations(entry.output, times, values, noise)
-    except DataError as error:
-        raise DataError(f"{entry.rows[0].row.file}, observable '{observable.identifier}': {error}") from None
+    except (DataError, ModelError) as error:
+        by_row = f"{entry.rows[0].row.file}, observable '{observable.identifier}'"
+        place = by_row if observable.noise_placeholders else observable.row.place
+        raise DataError(f"{place}: {getattr(error, 'message', error)}") from None

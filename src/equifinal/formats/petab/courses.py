@@ -10,7 +10,7 @@ from fractions import Fraction
 from equifinal.errors import DataError, did_you_mean
 from equifinal.formats.petab.tables import Row, exact
 from equifinal.formats.sbml.network import Network
-from equifinal.language.expression import Expression, Number
+from equifinal.language.expression import TIME, Expression, Number, names
 
 IGNORED = ("conditionId", "conditionName")
 
@@ -127,6 +127,7 @@ def course_2(
     experiments: Mapping[str, Sequence[tuple[float, Row]]],
     conditions: Mapping[str, Mapping[str, tuple[Row, Expression]]],
     network: Network,
+    known: Callable[[str], bool],
     row: Row,
 ) -> Course:
     if not identifier:
@@ -139,7 +140,10 @@ def course_2(
         condition = period.text("conditionId")
         if condition and condition not in conditions:
             raise DataError(f"{period.place}: unknown condition '{condition}'{did_you_mean(condition, conditions)}")
-        for name, (_, value) in (conditions[condition] if condition else {}).items():
+        for name, (change, value) in (conditions[condition] if condition else {}).items():
+            for used in (name, *names(value)):
+                if not known(used) and used != TIME:
+                    raise DataError(f"{change.place}: unknown name '{used}'{did_you_mean(used, network.names)}")
             if name in targets:
                 raise DataError(f"{period.place}: two conditions set '{name}' at the same time")
             targets[name] = value

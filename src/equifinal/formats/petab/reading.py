@@ -153,7 +153,7 @@ class Read:
             models = [model.get("location") for model in tables]
         else:
             models = self._required(problem, "sbml_files")
-            models = [models] if isinstance(models, str) else models
+            models = models if isinstance(models, list) else [models]
         if len(models) != 1:
             raise DataError(f"{self.path.name}: a problem of version 1 needs exactly one SBML file, not {len(models)}")
         return models[0]
@@ -180,7 +180,10 @@ class Read:
     # --- version 2 ---
 
     def _read_2(self) -> None:
-        for name, extension in (self.document.get("extensions") or {}).items():
+        extensions = self.document.get("extensions") or {}
+        if not isinstance(extensions, dict):
+            raise DataError(f"{self.path.name}: 'extensions' must be a table of extensions by their names")
+        for name, extension in extensions.items():
             if not isinstance(extension, dict) or extension.get("required", True):
                 raise DataError(f"{self.path.name}: the PEtab extension '{name}' is not supported")
         rows = self._tables(self._required(self.document, "parameter_files"), "parameter_files", PARAMETERS)
@@ -220,7 +223,9 @@ class Read:
         )
         measurements = read_measurements(measured, observables, lambda row: (row.text("experimentId"),), part.value)
         self._assemble(
-            part, measurements, lambda key, row: course_2(key[0], experiments, conditions, part.network, row)
+            part,
+            measurements,
+            lambda key, row: course_2(key[0], experiments, conditions, part.network, part.known, row),
         )
 
 

@@ -68,7 +68,8 @@ def _arctanh(x: Expression) -> Expression:
 
 def _arcsin(x: Expression) -> Expression:
     beside = Call("power", (Sum((ONE, negative(Power(x, 2)))), Number(Fraction(1, 2))))
-    return Call("arctan", (Product((x, reciprocal(beside))),))
+    half = Call("arctan", (Product((x, reciprocal(Sum((ONE, beside))))),))  # of the angle: finite at -1 and 1 too
+    return Product((Number(Fraction(2)), half))
 
 
 def _arccos(x: Expression) -> Expression:

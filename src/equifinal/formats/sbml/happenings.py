@@ -16,7 +16,7 @@ from equifinal.formats.sbml.functions import ONE, ZERO
 from equifinal.formats.sbml.mathml import MathReader
 from equifinal.formats.sbml.network import Happening, Species
 from equifinal.formats.sbml.settling import Settling
-from equifinal.language.conditions import negated
+from equifinal.language.conditions import holds, negated
 from equifinal.language.expression import (
     Call,
     Expression,
@@ -25,9 +25,7 @@ from equifinal.language.expression import (
     Product,
     Sum,
     calls,
-    evaluate,
     reciprocal,
-    substitute,
 )
 from equifinal.language.functions import CONDITIONS
 from equifinal.language.model import Event
@@ -47,8 +45,6 @@ def read_event(event: Any, at: int, math: MathReader) -> Happening:
     name = event.getId() or event.getName() or str(at)
     where = f"event '{name}'"
     trigger = event.getTrigger()
-    if trigger is None or trigger.getMath() is None:
-        raise ModelError(f"{where} has no trigger")
     delay, priority = event.getDelay(), event.getPriority() if event.isSetPriority() else None
     later = event.getLevel() > 2
     sets: dict[str, Expression] = {}
@@ -92,8 +88,9 @@ def events_of(
         trigger = triggers.settle(Call("and", (happening.trigger,)), f"{where}, trigger")
         delay = ZERO if happening.delay is None else settling.settle(happening.delay, f"{where}, delay")
         wait = settling.value(delay)
-        sets = _of_states(happening.sets, species)
-        sets = {name: settling.settle(value, where) for name, value in sets.items()}
+        if wait is not None and wait < 0:
+            raise ModelError(f"{where}: its delay is negative")
+        sets = {name: settling.settle(value, where) for name, value in happening.sets.items()}
         for moment in _moments(trigger, settling, happening, where, start):
             guard = None
             if settling.value(moment.time) is None and not happening.at_once and not surely_later(moment.time):
@@ -105,23 +102,37 @@ def events_of(
                     raise ModelError(f"{where}: whether its trigger still holds when it happens cannot be decided")
                 if triggered > moment.until:
                     continue
-            own = sets
+            timed = _Timed(
+                happening.name, moment.time, moment.first, sets, _priority(happening, settling), happening.then
+            )
             if wait != 0 and not happening.then:
-                kept = {name: f"{name} at {happening.name} {len(found)}" for name in sets}
-                levels |= dict.fromkeys(kept.values(), ZERO)
-                found.append(_Timed(Event(moment.time, {kept[n]: v for n, v in sets.items()}, moment.first), 1e300))
-                own = {name: Name(kept[name]) for name in sets}
+                aside, timed = timed.in_two(levels)
+                found.append(aside)
             if guard is not None:
-                own = {name: _unless_at(guard, value, Name(name)) for name, value in own.items()}
-            found.append(_Timed(Event(when, own, moment.first), _priority(happening, settling), not happening.then))
-    return levels, _in_order(found, settling)
+                own = {name: _unless_at(guard, value, Name(name)) for name, value in timed.sets.items()}
+                timed = replace(timed, sets=own)
+            found.append(replace(timed, time=when))
+    groups = _at_one_time(found, settling)
+    return levels, tuple(event for group in groups for event in _merged(_untangled(group, levels), species))
 
 
 @dataclass(frozen=True)
 class _Timed:
-    event: Event
-    priority: float = float("-inf")
-    simultaneous: bool = True
+    """An event at a time; ``then``: its new values are computed when it happens, after others at that time."""
+
+    name: str
+    time: Expression
+    first: bool
+    sets: Mapping[str, Expression]
+    priority: float
+    then: bool
+
+    def in_two(self, levels: dict[str, Expression]) -> tuple[_Timed, _Timed]:
+        """What puts the new values aside, in further levels, and what brings them back."""
+        names = {name: f"{name} at {self.name} {len(levels)}" for name in self.sets}
+        levels.update(dict.fromkeys(names.values(), ZERO))
+        aside = replace(self, sets={names[n]: v for n, v in self.sets.items()}, priority=float("inf"), then=False)
+        return aside, replace(self, sets={name: Name(level) for name, level in names.items()})
 
 
 def _priority(happening: Happening, settling: Settling) -> float:
@@ -133,8 +144,13 @@ def _priority(happening: Happening, settling: Settling) -> float:
     return float(value)
 
 
-def _of_states(sets: Mapping[str, Expression], species: Mapping[str, Species]) -> dict[str, Expression]:
-    """New values of concentrations as those of amounts, by the size that holds afterwards."""
+def _of_states(
+    sets: Mapping[str, Expression], species: Mapping[str, Species], now: Callable[[str], Expression]
+) -> dict[str, Expression]:
+    """New values of what the file names as those of states; ``now`` are the values that hold just before.
+
+    A new concentration is an amount by the size before; a new size leaves amounts as they are.
+    """
     found: dict[str, Expression] = {}
     for name, value in sets.items():
         kind = species.get(name)
@@ -142,11 +158,12 @@ def _of_states(sets: Mapping[str, Expression], species: Mapping[str, Species]) -
             found[name] = value
         else:
             assert kind.state is not None
-            found[kind.state] = Product((value, sets.get(kind.compartment, Name(kind.compartment))))
-    for name, kind in species.items():  # another size leaves amounts as they are
-        if kind.state == name and kind.compartment in sets and name not in sets:
+            found[kind.state] = Product((value, now(kind.compartment)))
+    for name, kind in species.items():
+        if kind.state == name and kind.compartment in sets:
             assert kind.compartment is not None
-            found[name] = Product((Name(name), Name(kind.compartment), reciprocal(sets[kind.compartment])))
+            value = found.get(name, now(name))
+            found[name] = Product((value, now(kind.compartment), reciprocal(sets[kind.compartment])))
     return found
 
 
@@ -155,8 +172,7 @@ def _moments(
 ) -> list[Moment]:
     borders = list(dict.fromkeys(c for c in calls(trigger) if c.function in CONDITIONS))
     if not borders:  # it never changes
-        holds = trigger == ONE and happening.at_once
-        return [Moment(Number(start or Fraction(0)), True)] if holds else []
+        return [Moment(Number(start or Fraction(0)), True)] if trigger == ONE and happening.at_once else []
     times = [settling.value(border.arguments[0]) for border in borders]
     if any(time is None for time in times):
         if len(borders) > 1:
@@ -166,33 +182,29 @@ def _moments(
             return [Moment(Number(start or Fraction(0)), True)] if happening.at_once else []
         assert trigger == negated(borders[0])
         return [Moment(time, borders[0].function == "before")]
-    numbers: dict[str, Expression] = {name: Number(value) for name, value in settling.numbers.items()}
-    known = substitute(trigger, numbers)
-    return _scanned(known, [t for t in times if t is not None], start or Fraction(0), happening.at_once)
+    known = {border: time for border, time in zip(borders, times, strict=True) if time is not None}
+    return _scanned(trigger, known, start or Fraction(0), happening.at_once)
 
 
-def _scanned(trigger: Expression, times: Sequence[Fraction], start: Fraction, at_once: bool) -> list[Moment]:
+def _scanned(trigger: Expression, borders: Mapping[Call, Fraction], start: Fraction, at_once: bool) -> list[Moment]:
     """Moments at which a condition with known borders becomes true, from the start on."""
-    points = [start, *sorted({t for t in times if t > start})]
+
+    def holds_at(time: Fraction) -> bool:
+        return holds(trigger, lambda c: time < borders[c] if c.function == "before" else time <= borders[c])
+
+    points = [start, *sorted({time for time in borders.values() if time > start})]
     ends = [*points[1:], points[-1] + 1]
     values: list[tuple[Fraction, bool, bool]] = []  # when, whether at a point, whether it holds
     for point, end in zip(points, ends, strict=True):
-        values += [(point, True, _holds(trigger, point)), (point, False, _holds(trigger, (point + end) / 2))]
+        values += [(point, True, holds_at(point)), (point, False, holds_at((point + end) / 2))]
     found: list[Moment] = []
     before = not at_once
-    for at, (time, exactly, holds) in enumerate(values):
-        if holds and not before:
+    for at, (time, exactly, true) in enumerate(values):
+        if true and not before:
             ended = next((t for t, _, still in values[at:] if not still), None)
             found.append(Moment(Number(time), exactly, ended))
-        before = holds
+        before = true
     return found
-
-
-def _holds(condition: Expression, time: Fraction) -> bool:
-    def call(function: str, arguments: Sequence[Fraction]) -> Fraction:
-        return Fraction(time < arguments[0] if function == "before" else time <= arguments[0])
-
-    return bool(evaluate(condition, {}, Fraction, call))
 
 
 def _unless_at(start: Expression, value: Expression, old: Expression) -> Expression:
@@ -200,21 +212,36 @@ def _unless_at(start: Expression, value: Expression, old: Expression) -> Express
     return Call("piecewise", (old, Call("until", (start,)), value))
 
 
-def _in_order(found: Sequence[_Timed], settling: Settling) -> tuple[Event, ...]:
-    """Events at one time by their priority; new values that were computed at the trigger are so for all of them."""
+def _at_one_time(found: Sequence[_Timed], settling: Settling) -> list[list[_Timed]]:
+    """Events by when they happen, those at one time by their priority."""
     groups: dict[object, list[_Timed]] = {}
     for timed in found:
-        value = settling.value(timed.event.time)
-        groups.setdefault((timed.event.time if value is None else value, timed.event.first), []).append(timed)
-    ordered: list[Event] = []
-    for group in groups.values():
-        group.sort(key=lambda timed: -timed.priority)
-        merged: list[Event] = []
-        for timed in group:
-            event = timed.event
-            if merged and timed.simultaneous:
-                merged[-1] = Event(event.time, {**merged[-1].sets, **event.sets}, event.first)
-            else:
-                merged.append(event)
-        ordered += merged
-    return tuple(ordered)
+        value = settling.value(timed.time)
+        groups.setdefault((timed.time if value is None else value, timed.first), []).append(timed)
+    return [sorted(group, key=lambda timed: -timed.priority) for group in groups.values()]
+
+
+def _untangled(group: list[_Timed], levels: dict[str, Expression]) -> list[_Timed]:
+    """The same events, where none that was computed at its trigger could see what one before it computes late."""
+    late = next((at for at, timed in enumerate(group) if timed.then), len(group))
+    asides, rest = [], []
+    for timed in group[late:]:
+        if not timed.then:
+            aside, timed = timed.in_two(levels)
+            asides.append(aside)
+        rest.append(timed)
+    return [*asides, *group[:late], *rest]
+
+
+def _merged(group: Sequence[_Timed], species: Mapping[str, Species]) -> list[Event]:
+    """One event of several at one time, as far as their new values were computed before all of them."""
+    merged: list[Event] = []
+    for timed in group:
+        before = merged.pop() if merged and not timed.then else Event(timed.time, {}, timed.first)
+        so_far = dict(before.sets)
+
+        def now(name: str, so_far: Mapping[str, Expression] = so_far) -> Expression:
+            return so_far.get(name, Name(name))
+
+        merged.append(Event(before.time, {**so_far, **_of_states(timed.sets, species, now)}, before.first))
+    return merged

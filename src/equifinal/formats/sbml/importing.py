@@ -13,7 +13,7 @@ from equifinal.formats.sbml.functions import ZERO, number
 from equifinal.formats.sbml.happenings import read_event
 from equifinal.formats.sbml.mathml import RATE, MathReader
 from equifinal.formats.sbml.names import fresh, renamed
-from equifinal.formats.sbml.network import Network, Species, missing_name
+from equifinal.formats.sbml.network import Happening, Network, Species, missing_name
 from equifinal.formats.sbml.reading import open_sbml
 from equifinal.language.checks import in_order
 from equifinal.language.expression import (
@@ -62,11 +62,12 @@ class _Importer:
             tree = definition.getMath()
             if tree is not None:
                 self.math.define(definition.getId(), tree)
-        rules = list(_each(model.getListOfRules()))
+        # what has no formula yet, as Level 3 Version 2 allows, says nothing
+        rules = [rule for rule in _each(model.getListOfRules()) if rule.getMath() is not None]
         self.assignments = {r.getVariable(): r for r in rules if r.isAssignment()}
         self.rate_rules = {r.getVariable(): r for r in rules if r.isRate()}
         self.first = {a.getSymbol(): a for a in _each(model.getListOfInitialAssignments()) if a.getMath() is not None}
-        self.events = list(_each(model.getListOfEvents()))
+        self.events = [e for e in _each(model.getListOfEvents()) if e.getTrigger() and e.getTrigger().getMath()]
         self.jumping = {a.getVariable() for e in self.events for a in _each(e.getListOfEventAssignments())}
         self.values: dict[str, Fraction] = {}
         self.assigned: dict[str, Expression] = {}
@@ -77,6 +78,7 @@ class _Importer:
         self.missing: set[str] = set()
         self.parameters: list[str] = []
         self.labels: dict[str, str] = {}
+        self.happenings: list[Happening] = []
 
     def _refuse_what_is_not_supported(self) -> None:
         model = self.model
@@ -126,7 +128,7 @@ class _Importer:
         for species in every_species:
             self._one_species(species, changes.get(species.getId(), []))
         self._check_rules()
-        happenings = tuple(read_event(event, i, self.math) for i, event in enumerate(self.events, start=1))
+        self.happenings = [read_event(event, i, self.math) for i, event in enumerate(self.events, start=1)]
         self._put_rates_in()
         return Network(
             file=self.file,
@@ -137,7 +139,7 @@ class _Importer:
             definitions=self.definitions,
             species=self.species,
             places={self.names[s.getId()]: self.names[s.getCompartment()] for s in every_species},
-            happenings=happenings,
+            happenings=tuple(self.happenings),
             missing=frozenset(self.missing),
             parameters=tuple(self.parameters),
             names=self.names,
@@ -351,20 +353,17 @@ class _Importer:
                 raise ModelError(f"the rate of '{subject}', which is not a state, is not supported", word=subject)
             return self.rates.get(subject, ZERO)
 
+        tables = (self.rates, self.definitions, self.assigned, self.starts)
         for _ in range(20):
-            wanted = {
-                node.name
-                for table in (self.rates, self.definitions, self.assigned, self.starts)
-                for formula in table.values()
-                for node in name_nodes(formula)
-                if node.name.startswith(RATE)
-            }
-            if not wanted:
+            formulas = [formula for table in tables for formula in table.values()]
+            formulas += [formula for happening in self.happenings for formula in happening.formulas]
+            found = {node.name for formula in formulas for node in name_nodes(formula)}
+            put = {name: rate(name) for name in found if name.startswith(RATE)}
+            if not put:
                 return
-            put = {name: rate(name) for name in wanted}
-            for table in (self.rates, self.definitions, self.assigned, self.starts):
-                for name, formula in table.items():
-                    table[name] = substitute(formula, put)
+            for table in tables:
+                table.update({name: substitute(formula, put) for name, formula in table.items()})
+            self.happenings = [happening.substituted(put) for happening in self.happenings]
         raise ModelError("rates are defined in terms of each other")
 
 

@@ -153,12 +153,29 @@ class _Modelling:
     # --- formulas ---
 
     @cached_property
+    def constants(self) -> dict[str, Expression]:
+        """Constants that formulas give, in terms of values at the start; what an event changes is not one."""
+        formulas = {**self.named, **self.network.definitions, **self.outputs}
+        wanted = self.named.keys() | _reached(self.named.values(), formulas)
+        first: dict[str, Expression] = {n: Number(v) for n, v in self.numbers.items() if n in self.jumping}
+        closed: dict[str, Expression] = {}
+        for name in in_order({n: e for n, e in formulas.items() if n in wanted}):
+            formula = substitute(formulas[name], closed)
+            if name not in self.named:
+                closed[name] = formula
+            elif name in self.jumping:
+                first[name] = self._started(formula, first)
+            else:
+                closed[name] = self._started(formula, first)
+        return {name: closed[name] for name in self.named if name in closed}
+
+    @cached_property
     def closed(self) -> dict[str, Expression]:
-        """Definitions and named constants in terms of what is neither."""
-        open_definitions = {**self.named, **self.network.definitions, **self.outputs}
-        found: dict[str, Expression] = {}
-        for name in in_order(open_definitions):
-            found[name] = substitute(open_definitions[name], found)
+        """Definitions and constants in terms of what is neither."""
+        definitions = {**self.network.definitions, **self.outputs}
+        found = dict(self.constants)
+        for name in in_order(definitions):
+            found[name] = substitute(definitions[name], found)
         return found
 
     @cached_property
@@ -169,8 +186,9 @@ class _Modelling:
             return Settling(self.known)
         plain = Settling(self.known, self.closed, self.long_ago)
         even: dict[str, Expression] = {}  # states that grow evenly with time
-        moving = {n for h in self.network.happenings for n in h.sets}
+        moving: set[str | None] = {n for h in self.network.happenings for n in h.sets}
         moving |= {n for _, sets in self.experiment.changes for n in sets}
+        moving |= {kind.state for n, kind in self.network.species.items() if {n, kind.compartment} & moving}
         for name, rate in self.network.rates.items():
             slope = plain.value(substitute(rate, self.closed))
             if slope is not None and name not in moving and self.experiment.before is None:
@@ -185,7 +203,9 @@ class _Modelling:
     def at_start(self, formula: Expression) -> Expression:
         """A formula of values at the start, in parameters, constants and other initial values."""
         formula = substitute(formula, {n: self.closed[n] for n in names(formula) if n in self.network.definitions})
-        levels = {n: self._level(n) for n in names(formula) if n in self.jumping}
+        return self._started(formula, {n: self._level(n) for n in names(formula) if n in self.jumping})
+
+    def _started(self, formula: Expression, levels: Mapping[str, Expression]) -> Expression:
         states = {x: Name(initial_name(x)) for x in self.network.rates}
         return substitute(formula, {**states, **levels, TIME: self.start_time})
 
@@ -199,7 +219,8 @@ class _Modelling:
 
     def made(self) -> Made:
         network, experiment = self.network, self.experiment
-        here = Settling(self.known)
+        compares = any(map(_compares, (*self.starts.values(), *self.named.values())))
+        here = Settling(self.known, self.constants if compares else {})
         equations = {x: self.settled(rate, _of(network, x)) for x, rate in network.rates.items()}
         initial = {
             x: here.settle(self.at_start(self.starts[x]), f"the start of '{_label(network, x)}'") for x in network.rates
@@ -297,16 +318,22 @@ def _without_unused(model: Model, also: Iterable[Expression]) -> Model:
     happening = [e for event in model.events for e in (event.time, *event.sets.values())]
     first: list[Expression] = [*model.equations.values(), *model.initial.values(), *model.levels.values(), *happening]
     first += [Name(y) for y in model.outputs] + ([model.onset] if model.onset else [])
-    used: set[str] = set()
-    stack = [*first, *also]
-    while stack:
-        for node in name_nodes(stack.pop()):
-            if node.name not in used:
-                used.add(node.name)
-                if node.name in model.definitions:
-                    stack.append(model.definitions[node.name])
+    used = _reached([*first, *also], model.definitions)
     return replace(
         model,
         definitions={n: e for n, e in model.definitions.items() if n in used},
         constants={n: v for n, v in model.constants.items() if n in used},
     )
+
+
+def _reached(first: Iterable[Expression], definitions: Mapping[str, Expression]) -> set[str]:
+    """Names in formulas, and in the definitions that these lead to."""
+    found: set[str] = set()
+    stack = [*first]
+    while stack:
+        for node in name_nodes(stack.pop()):
+            if node.name not in found:
+                found.add(node.name)
+                if node.name in definitions:
+                    stack.append(definitions[node.name])
+    return found

@@ -8,11 +8,11 @@ itself a definition, amount over size.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import NamedTuple
 
-from equifinal.language.expression import Expression
+from equifinal.language.expression import Expression, substitute
 
 
 class Species(NamedTuple):
@@ -47,6 +47,21 @@ class Happening:
     then: bool = False
     at_once: bool = False
     persistent: bool = True
+
+    @property
+    def formulas(self) -> tuple[Expression, ...]:
+        optional = (self.delay, self.priority)
+        return (self.trigger, *self.sets.values(), *(formula for formula in optional if formula is not None))
+
+    def substituted(self, put: Mapping[str, Expression]) -> Happening:
+        """The same with something else for names in its formulas."""
+        return replace(
+            self,
+            trigger=substitute(self.trigger, put),
+            sets={name: substitute(value, put) for name, value in self.sets.items()},
+            delay=None if self.delay is None else substitute(self.delay, put),
+            priority=None if self.priority is None else substitute(self.priority, put),
+        )
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ import numpy as np
 
 from equifinal.errors import ModelError
 from equifinal.formats.sbml.functions import ONE, ZERO, power
-from equifinal.language.conditions import affine_in_time, both, compared, either, negated
+from equifinal.language.conditions import affine_in_time, both, compared, either, holds, negated
 from equifinal.language.expression import (
     TIME,
     Call,
@@ -176,9 +176,7 @@ class Settling:
         return ahead if sign == "lt" else _not(Call("above", (Sum((left, negative(right))),)))
 
     def _decided(self, condition: Expression) -> Number:
-        anything = dict.fromkeys(names(condition), Fraction(0))
-        holds = evaluate(condition, anything, Fraction, lambda *_: Fraction(bool(self.long_ago)))
-        return ONE if holds else ZERO
+        return ONE if holds(condition, lambda _: bool(self.long_ago)) else ZERO
 
     def _in_time(self, expression: Expression, where: str) -> Expression:
         if any(name not in self.numbers for name in names(expression)):

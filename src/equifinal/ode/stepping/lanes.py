@@ -99,7 +99,7 @@ def evaluate(lane: Lane, work: Work, segment: DoublePointer, t: float, stiff: bo
 def first_step(lane: Lane, work: Work, segment: DoublePointer, t: float, span: float) -> float:
     """A first step from the size of z, z' and a difference of z' (Hairer, Norsett, Wanner I, II.4).
 
-    States that are zero have no say.
+    States that are zero have no say, and those that are what rounding left of zero do not make it too short to be one.
     """
     n, z, f0, k, floors = lane.system[N_OWN], work.z, work.f0, work.k, work.floors
     size_z, size_f = 0.0, 0.0
@@ -121,7 +121,7 @@ def first_step(lane: Lane, work: Work, segment: DoublePointer, t: float, span: f
     largest = max(size_f, math.sqrt(change / n) / h)
     larger = max(1e-6, h * 1e-3) if largest <= 1e-15 else (0.01 / largest) ** 0.2
     h = min(100.0 * h, larger, span)
-    return h if h > 0.0 and math.isfinite(h) else 1e-6 * span
+    return min(max(h, 1e3 * TINY * abs(t)), span) if h > 0.0 and math.isfinite(h) else 1e-6 * span
 
 
 @compiled
