@@ -161,7 +161,10 @@ def pypesto_tempering(density: Density, clock: Clock, seed: int) -> Chains:
 
     def make() -> Any:
         inner = AdaptiveMetropolisSampler({"show_progress": False})
-        return AdaptiveParallelTemperingSampler(internal_sampler=inner, n_chains=5, options={"show_progress": False})
+        # all chains start where they are told to: by default a tenth of a draw between the bounds is added, and
+        # bounds say nothing in unbounded coordinates
+        options = {"show_progress": False, "warm_start_parallel_chains": 1.0}
+        return AdaptiveParallelTemperingSampler(internal_sampler=inner, n_chains=5, options=options)
 
     return _pypesto(density, clock, seed, make)
 
@@ -271,7 +274,7 @@ TOOLS: dict[str, tuple[Callable[[Density, Clock, int], Chains], str, str]] = {
     "emcee": (emcee, "emcee", "emcee, differential evolution and snooker moves"),
     "PINTS": (pints, "pints", "PINTS, Haario-Bardenet adaptive covariance"),
     "pyPESTO AM": (pypesto_metropolis, "pypesto", "pyPESTO, adaptive Metropolis"),
-    "pyPESTO PT": (pypesto_tempering, "pypesto", "pyPESTO, adaptive parallel tempering, 5 temperatures"),
+    "pyPESTO PT": (pypesto_tempering, "pypesto", "pyPESTO, adaptive parallel tempering, 5 temperatures that all begin at the start"),
     "nutpie": (nutpie, "nutpie", "nutpie (PyMC's fast NUTS), low-rank metric"),
     "NumPyro": (numpyro, "numpyro", "NumPyro, NUTS, dense metric"),
     "mici": (mici, "mici", "mici, dynamic HMC, diagonal metric"),
