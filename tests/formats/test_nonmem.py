@@ -130,6 +130,9 @@ def test_other_files_are_what_they_were(tmp_path: Path) -> None:
         (".,25,60", ".,-3,60", "rate must be positive"),
         ("1,2,12,0", "1,2,0,0", "line 2: addl.*positive ii"),
         ("1,5,.,0,2,7.5,0,.,.,.,80", "1,5,.,0,2,7.5,0,.,.,.,81", "'wt' changes within subject 1"),
+        ("7.5", "inf", "line 4, column 'dv': 'inf' is not a finite number"),
+        ("1,0,100,1,1,.,1,2,12", "1,0,100,1,1,.,1,2.5,12", "column 'addl': 2.5 is not a whole number"),
+        ("1,0,100,", "1,0,much,", "line 2, column 'amt': 'much' is not a number"),
         ("RATE", "SS", "dose at steady state .ss. is not read"),
         ("RATE", "RTE", "column 'RTE' is not known; did you mean 'rate'"),
         ("DV", "DVX", "no column 'dv'"),
@@ -152,6 +155,10 @@ def test_mistakes_are_told_with_their_line(tmp_path: Path, old: str, new: str, m
         ('outputs = { 2 = "con" }\n', "'con' is not an output; did you mean 'conc'"),
         ('outputs = { 3 = "conc" }\n', "line 3: observation of '2', which is not in outputs"),
         ("id = 5\n", "no subject 5"),
+        ("ignore = 3\n", "ignore must be a list of names, not 3"),
+        ("columns = { dv = 3 }\n", 'columns must be a table such as { dv = "concentration" }'),
+        ("doses = 3\n", 'doses must be a table such as { 1 = "gut" }'),
+        ("doses = { 1 = { lag = 1 } }\n", "doses, 1: expected the name of a state, or a table"),
         ('columns = { dose = "AMT" }\n', "'dose' is not a column that is read"),
         ("docs = 1\n", "unknown key 'docs'; did you mean 'doses'"),
     ],
@@ -159,6 +166,29 @@ def test_mistakes_are_told_with_their_line(tmp_path: Path, old: str, new: str, m
 def test_mistakes_in_the_table_are_told(tmp_path: Path, data: str, message: str) -> None:
     with pytest.raises(DataError, match=message):
         read(tmp_path, data=DATA + data)
+
+
+@pytest.mark.parametrize(
+    ("rows", "data", "message"),
+    [
+        (ROWS.splitlines()[0] + "\n", DATA, "rows.csv has a header, but no rows"),
+        (ROWS, DATA.replace("wt", "weight"), "'weight' is not a constant of the model.*; declare it under"),
+        (ROWS.replace(",80", ",.").replace(",60", ",."), DATA, "line 2: 'wt' has no value for subject 1"),
+        (ROWS, '[data]\nformat = "nonmem"\nfile = 3\n', "file must be the name of a CSV file"),
+    ],
+)
+def test_what_is_missing_is_told(rows: str, data: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=message):
+        read(tmp_path, rows, data)
+
+
+def test_compartments_may_be_called_by_their_names(tmp_path: Path) -> None:
+    named = ROWS.replace("100,1,1,", "100,1,GUT,").replace("20,4,1,", "20,4,Gut,").replace(".,0,2,", ".,0,CONC,")
+    named = named.replace("50,1,2,", "50,1,blood,")
+    found, expected = read(tmp_path, named), read(tmp_path)
+    for subject in (0, 1):
+        assert events(found, subject) == events(expected, subject)
+        assert found.experiments[subject].observations[0].times.size == 3 - subject
 
 
 @pytest.mark.parametrize(

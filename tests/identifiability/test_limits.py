@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import os
+import signal
+from dataclasses import replace
 from itertools import count
 from math import inf
+from random import Random
 from types import SimpleNamespace
 from typing import Any
 
+import flint
 import pytest
 
 from equifinal.algebra.arithmetic import budget
+from equifinal.algebra.arithmetic.local_rank import analyse_locally
+from equifinal.algebra.elimination.fibre_points import slice_fibre
+from equifinal.algebra.elimination.quotient import Points
 from equifinal.errors import IdentifiabilityError
 from equifinal.examples import example_path
 from equifinal.formats.toml import load
@@ -110,6 +118,66 @@ def test_other_questions_name_the_limit(monkeypatch: pytest.MonkeyPatch) -> None
         require_constant_output(SWAP, whole.combinations, time_limit=2)
     with pytest.raises(IdentifiabilityError, match=r"did not finish within|more time"):
         advise_on(SWAP, "a", time_limit=2)
+
+
+def test_whatever_was_told_before_an_interruption_is_true(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that is ended at its limit leaves what it told last, or nothing."""
+    told: list[Any] = []
+    monkeypatch.setattr("equifinal.identifiability.analysis.in_child", lambda work, _: (work(told.append), True))
+    whole = analyse(SWAP)
+    assert [(part.scope, part.complete) for part in told] == [
+        ("local", False),
+        ("local", False),
+        ("global", False),
+        ("global", True),
+    ]
+    for last in told:
+        monkeypatch.setattr("equifinal.identifiability.analysis.in_child", lambda *_, last=last: (last, False))
+        part = analyse(SWAP)
+        assert part.unfinished == "out of time"
+        assert agrees(part, whole)
+    monkeypatch.setattr("equifinal.identifiability.analysis.in_child", lambda *_: (None, False))
+    with pytest.raises(IdentifiabilityError, match="the local analysis did not finish within 60 s"):
+        analyse(SWAP)
+
+
+def test_other_ends_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    def ends(how: Any, reason: str) -> None:
+        monkeypatch.setattr("equifinal.identifiability.analysis.analyse_locally", how)
+        with pytest.raises(IdentifiabilityError, match=reason):
+            analyse(SWAP)
+
+    ends(lambda *_: os.kill(os.getpid(), signal.SIGKILL), "ended from outside, perhaps for want of memory")
+    ends(lambda *_: 1 / 0, r"because of a bug in equifinal \(ZeroDivisionError: division by zero\)")
+
+
+def test_special_points_are_outvoted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Random points may be special, however rarely: a rank too small, or too many points of a fibre."""
+    whole = analyse(SWAP)
+    special = iter([True])
+
+    def unlucky(*arguments: Any) -> Any:
+        local = analyse_locally(*arguments)
+        return replace(local, rank=local.rank - 1) if next(special, False) else local
+
+    monkeypatch.setattr("equifinal.identifiability.analysis.analyse_locally", unlucky)
+    assert agrees(analyse(SWAP), whole)
+
+    def too_many(*arguments: Any) -> Any:
+        found, rng = slice_fibre(*arguments), Random(0)
+        points, p = found.points, found.points.prime
+        for _ in range(next(surplus)):
+            stray = tuple(flint.nmod_poly([rng.randrange(1, p)], p) for _ in points.coordinates)
+            points = points.joined(Points(p, flint.nmod_poly([0, 1], p), stray), rng)
+        return replace(found, points=points)
+
+    monkeypatch.setattr("equifinal.identifiability.analysis.slice_fibre", too_many)
+    surplus = iter([5, 0, 0])
+    found = analyse(SWAP)
+    assert (found.scope, found.fibre_degree) == ("global", whole.fibre_degree)
+    assert agrees(found, whole)
+    surplus = count()
+    assert analyse(SWAP).scope == "local"
 
 
 @pytest.mark.parametrize("wrong", [None, "x", True, float("nan"), 0, -1])

@@ -146,6 +146,18 @@ GAMA = "gama has no prior: add it to [parameters] or give it a value in [constan
         ("just some text", {}, (1, 6), "expected '='"),
         ("= 3", {}, (1, 1), "expected an equation"),
         ("x' = 1 +", {}, (1, 9), "found the end"),
+        ("x' = k*0^-1", {}, (1, 8), "division by zero"),
+        ("x' = erf(x)", {}, (1, 6), "'erf' is not a function that is known; if a product was meant, write erf*(...)"),
+        ("x' = expp(x)", {}, (1, 6), "did you mean 'exp'"),
+        ("x' = " + 300 * "(" + "x" + 300 * ")", {}, (1, 56), "brackets are nested more than"),
+        ("x' = x^p", {"constants": {"p": 1e9}}, (1, 9), "powers above"),
+        ("x' = k*xx(0)", {}, (1, 8), "'xx(0)' is not the initial value of a state; did you mean 'x'"),
+        ("x' = u\nx(0) = u", {"inputs": ["u"]}, None, "the initial value of 'x' depends on the input 'u'"),
+        ("x' = 1\nx_0 = 3", {}, None, "'x_0' names the initial value of 'x' and cannot be defined"),
+        ("x' = u", {"inputs": ["u"], "constants": {"u": 1}}, None, "declared both as a constant and as an input"),
+        ("t = 3\nx' = 1", {}, (1, 1), "'t' stands for time and cannot be defined"),
+        ("x' = k", {"constants": {"t": 1}}, None, "'t' stands for time and cannot be the name of a constant"),
+        ("x' = k", {"constants": {3: 1}}, None, "the name of a constant must be text, not 3"),
     ],
 )
 def test_errors(equations: str, declared: dict, place: tuple[int, int] | None, words: str) -> None:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
 from equifinal.errors import IdentifiabilityError
 from equifinal.formats.toml import loads
+from equifinal.identifiability.verdicts import Design
 from equifinal.posterior.study import Study
 
 
@@ -32,3 +36,32 @@ def test_rates_in_any_order_are_sampled_as_they_are() -> None:
 def test_a_few_orders_are_found() -> None:
     fibre, note = chain(3).coarsest_fibre
     assert (fibre.dimension, fibre.chart.degree, note) == (0, 2, "")
+
+
+def test_an_analysis_that_solutions_contradict_is_not_used() -> None:
+    """One of the two must be wrong: the parameters are sampled as they are, which is right in any case."""
+    study = chain(3)
+    design = Design(expected=2, rank=3, gap=1e6, points=10, excess=1e6, unseen=(), combinations=())
+    assert design.contradicts
+    doubted = Study(study.problem, analysis=replace(study.analysis, design=design))
+    with pytest.warns(UserWarning, match="ANALYSIS AND SOLUTIONS CONTRADICT EACH OTHER: 2 comb.* have rank 3"):
+        fibre, note = doubted.coarsest_fibre
+    assert (fibre.dimension, fibre.rank) == (0, 3)
+    assert "CONTRADICT" in note
+
+
+def test_a_model_that_cannot_be_analysed_is_sampled_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def refusing(*_: Any, **__: Any) -> Any:
+        asked.append(1)
+        raise IdentifiabilityError("too hard")
+
+    monkeypatch.setattr("equifinal.posterior.study.analysed", refusing)
+    study = chain(3)
+    fibre, note = study.coarsest_fibre
+    assert (fibre.dimension, fibre.rank) == (0, 3)
+    assert note == "the parameters are sampled as they are: too hard"
+    with pytest.raises(IdentifiabilityError, match="too hard"):
+        _ = study.analysis
+    assert asked == [1]  # once is enough

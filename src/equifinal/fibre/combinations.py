@@ -38,14 +38,6 @@ class PointStatus(IntEnum):
     RANK_DEFICIENT = 1  # rows of the Jacobian are dependent: no tangent space of the right dimension
     NOT_FINITE = 2  # a combination divides by zero or overflows
 
-    @property
-    def message(self) -> str:
-        return (
-            "fine",
-            "the combinations are dependent there (the fibre has a corner or a crossing)",
-            "a combination is not a finite number there",
-        )[self]
-
 
 class Geometry(NamedTuple):
     """xi at points: values (n, q), Jacobian (n, q, d), log J (n), status (n).

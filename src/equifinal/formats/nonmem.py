@@ -184,6 +184,9 @@ class _Reader:
         times: list[float] = []
         values: dict[str, list[float | str]] = {}
         constants = {key: rows[0].number(key, float("nan")) for key in self.constants}
+        missing = next((key for key, value in constants.items() if value != value), None)
+        if missing is not None:
+            raise DataError(f"{rows[0].line}: '{missing}' has no value for subject {name}")
         before = 0.0
         for i, row in enumerate(rows):
             if not row.text("time"):
@@ -214,9 +217,6 @@ class _Reader:
                         column.append(float("nan"))
                     column = values.setdefault(self.output(row), [float("nan")] * len(times))
                     column[-1] = read_cell(row.text("dv"), f"{row.line}, column 'dv'", "dv")
-        missing = next((key for key, value in constants.items() if value != value), None)
-        if missing is not None:
-            raise DataError(f"{rows[0].line}: '{missing}' has no value for subject {name}")
         return Subject(name, constants, doses, changes, Table(times, values, {}))
 
     def output(self, row: Row) -> str:

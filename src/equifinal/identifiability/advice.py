@@ -102,7 +102,7 @@ def _to_know(
                     enough = True
                     yield Advice("know", subset, "globally")
             if enough:
-                return
+                break
         return
     columns = [i for i in range(len(local.names)) if any(row[i] for row in local.kernel)]
     point = {n: local.point[n] for n in local.names}

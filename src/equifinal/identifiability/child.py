@@ -43,16 +43,18 @@ def in_child(work: Callable[[Tell], Any], seconds: float) -> tuple[Any, bool]:
     if child == 0:
         _serve(work, writing)
     os.close(writing)
-    ended = False
+    kind = "told"
     try:
-        found, ended = _followed(reading, inf if seconds == inf else time.monotonic() + seconds + GRACE)
-        return found, ended
+        kind, found = _followed(reading, inf if seconds == inf else time.monotonic() + seconds + GRACE)
     finally:
         os.close(reading)
         with suppress(ProcessLookupError, ChildProcessError):  # somebody else may wait for all children
-            if not ended:
+            if kind == "told":
                 os.kill(child, signal.SIGKILL)
             os.waitpid(child, 0)
+    if kind == "error":
+        raise found
+    return found, kind == "answer"
 
 
 def _serve(work: Callable[[Tell], Any], writing: int) -> NoReturn:
@@ -75,12 +77,13 @@ def _serve(work: Callable[[Tell], Any], writing: int) -> NoReturn:
         os._exit(0)
 
 
-def _followed(reading: int, end: float) -> tuple[Any, bool]:
+def _followed(reading: int, end: float) -> tuple[str, Any]:
+    """Its last message: an answer, an error, or what it told until the end."""
     received, told = bytearray(), None
     while True:
         left = end - time.monotonic() if end < inf else None
         if not select.select([reading], [], [], left if left is None else max(left, 0))[0]:
-            return told, False
+            return "told", told
         piece = os.read(reading, 1 << 20)
         if not piece:
             raise Ended
@@ -91,8 +94,6 @@ def _followed(reading: int, end: float) -> tuple[Any, bool]:
                 break
             kind, value = pickle.loads(received[LENGTH.size : whole])
             del received[:whole]
-            if kind == "error":
-                raise value
-            if kind == "answer":
-                return value, True
+            if kind != "told":
+                return kind, value
             told = value

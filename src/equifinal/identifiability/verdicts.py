@@ -201,7 +201,9 @@ class Identifiability(Shown):
             raise IdentifiabilityError(
                 f"could not decide within {time_limit:g} s whether {to_text(expression)} is identifiable"
             ) from None
-        except (TooLarge, NotFinite, BadPrime):
+        except BadPrime:
+            raise IdentifiabilityError(f"{to_text(expression)} divides by zero for all parameters") from None
+        except (TooLarge, NotFinite):
             raise IdentifiabilityError(f"whether {to_text(expression)} is identifiable is too hard to decide") from None
 
     @property

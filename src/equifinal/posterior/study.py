@@ -46,10 +46,6 @@ class Study:
         """Take a study as it is, and a problem as the beginning of one."""
         return problem if isinstance(problem, Study) else cls(problem, analysis=analysis, fibre=fibre)
 
-    def with_data(self, problem: Problem) -> Study:
-        """Study the same models and priors with other data."""
-        return Study(problem, analysis=self.known_analysis, fibre=self._given or self.__dict__.get("fibre"))
-
     @cached_property
     def posterior(self) -> Posterior:
         """The posterior, compiled."""

@@ -19,7 +19,7 @@ from equifinal.errors import SamplingError
 from equifinal.fibre.fibre import Fibre
 from equifinal.problem.prior import Prior
 from equifinal.samplers.points import polytope_loops as polytope_kernel
-from equifinal.samplers.points.affine import affine_form
+from equifinal.samplers.points.affine import NotAffine, affine_form
 from equifinal.samplers.points.polytope import PolytopeLaw
 
 LEVEL = 1e-6
@@ -70,7 +70,6 @@ FLAT = [
 def test_flat_fibres_are_recognised(functions, bounds, logarithmic):
     fibre = fibre_of(functions, bounds)
     form = affine_form(fibre)
-    assert form is not None
     assert {n for n, is_log in zip(fibre.names, form.logarithmic, strict=True) if is_log} == set(logarithmic)
     theta = fibre.prior_draws
     w = np.where(form.logarithmic, np.log(np.abs(theta)), theta)
@@ -97,15 +96,15 @@ CURVED = [
 @pytest.mark.parametrize(("functions", "bounds", "reason"), CURVED, ids=[f[0] for f in CURVED])
 def test_curved_fibres_are_refused(functions, bounds, reason):
     fibre = fibre_of(functions, bounds)
-    assert affine_form(fibre) is None
     with pytest.raises(SamplingError, match=reason):
         PolytopeLaw(fibre)
 
 
 def test_nearly_a_monomial_is_none():
     """Arithmetic is exact: 1 + 1e-9 and 1 + 1e-30 are not 1."""
-    assert affine_form(fibre_of("a*(b + 1)/(b + 2)", cube("ab"))) is None
-    assert affine_form(fibre_of("a*b*(c + 10^30), c + d", cube("abcd"))) is None
+    for fibre in (fibre_of("a*(b + 1)/(b + 2)", cube("ab")), fibre_of("a*b*(c + 10^30), c + d", cube("abcd"))):
+        with pytest.raises(NotAffine):
+            affine_form(fibre)
 
 
 def test_parameters_in_no_combination_follow_their_prior():
@@ -149,7 +148,6 @@ def in_w(logarithmic: np.ndarray, theta: np.ndarray) -> np.ndarray:
 def as_half_spaces(law: PolytopeLaw, theta: np.ndarray) -> np.ndarray:
     """The fibre of theta as rows (a, b) of a . w + b <= 0, for SciPy; written apart from the code under test."""
     fibre, form = law.fibre, affine_form(law.fibre)
-    assert form is not None
     matrix = np.array(form.matrix, float)
     free, dependent = fibre.chart.free, fibre.chart.dependent
     slopes = -np.linalg.solve(matrix[:, dependent], matrix[:, free])

@@ -31,6 +31,10 @@ def dying(times: int, folder: Path) -> int:
     return before
 
 
+def leaving(code: int) -> None:
+    os._exit(code)  # os._exit itself cannot be pickled while coverage is measured
+
+
 class CannotBeMadeAgain(Exception):
     def __init__(self, first: int, second: int):
         super().__init__(f"{first} and {second}")
@@ -48,7 +52,7 @@ def test_work_that_kills_every_process_is_given_up() -> None:
         with pytest.raises(
             SamplingError, match=f"{TRIES} processes died over the same work, the last one with exit code 3"
         ):
-            pool.submit(os._exit, 3).result()
+            pool.submit(leaving, 3).result()
         with pytest.raises(FileNotFoundError):  # an error of the work, not of the pipe
             pool.submit(os.stat, "/no such file").result()
         assert pool.submit(abs, -3).result() == 3

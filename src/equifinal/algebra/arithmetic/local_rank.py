@@ -244,10 +244,6 @@ def slice_coordinates(local: LocalAnalysis, preference: Sequence[str]) -> list[s
     return [local.names[order[j]] for j in pivots_of(reduced, rank)]
 
 
-def kills_kernel(gradient: Sequence[int], local: LocalAnalysis) -> bool:
-    return all(sum(g * v for g, v in zip(gradient, row, strict=True)) % local.prime == 0 for row in local.kernel)
-
-
 def moving(local: LocalAnalysis) -> set[str]:
     """The coordinates that change along the fibre: those that are not identifiable."""
     return {name for i, name in enumerate(local.names) if any(row[i] for row in local.kernel)}

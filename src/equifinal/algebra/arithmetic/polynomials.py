@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -139,6 +139,3 @@ def mapped(polynomial: Polynomial, images: Sequence[Polynomial], into: Ring, bud
                 term = term * power(i, exponent)
         total = total + term
     return total
-
-
-Predicate = Callable[[Polynomial], bool]

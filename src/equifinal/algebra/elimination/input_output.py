@@ -20,7 +20,6 @@ from equifinal.algebra.arithmetic.budget import Budget, divisor_steps, matrix_st
 from equifinal.algebra.arithmetic.polynomials import Polynomial, Ratio, Ring, grouped, ring, to_ratio
 from equifinal.algebra.elimination.groebner import Terms, degrevlex
 from equifinal.algebra.elimination.state_elimination import Elimination
-from equifinal.language.expression import Expression
 from equifinal.language.model import Model
 
 LONG = 2000  # terms of an equation from which on it pays to cancel common factors of its coefficients
@@ -236,7 +235,3 @@ class StartValues:
 
     def denominators(self) -> list[Polynomial]:
         return [ratio.under for ratio in self.start if not ratio.under.is_constant()]
-
-
-def start_expressions(model: Model) -> dict[str, Expression]:
-    return dict(zip(model.states, model.start, strict=True))

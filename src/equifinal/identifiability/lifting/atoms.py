@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from math import lcm
 
 import flint
 
@@ -59,7 +58,3 @@ def in_whole_numbers(vector: Vector, basis: Sequence[Vector]) -> list[int] | Non
         if c.denominator != 1:
             raise Refine(v, c.denominator)
     return [int(c) for c in found]
-
-
-def common_denominator(vector: Vector) -> int:
-    return lcm(*(c.denominator for c in vector.values()))

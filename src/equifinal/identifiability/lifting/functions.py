@@ -6,6 +6,7 @@ value g(x0), a function of parameters. `atoms` says in which functions all other
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from math import floor
@@ -49,7 +50,7 @@ class SingularStart(Exception):
     """A function has no power series at the initial values."""
 
 
-class Atoms:
+class Atoms(ABC):
     """Independent functions, made when they are first needed: powers, rotations, logarithms."""
 
     def __init__(self, divisors: Mapping[frozenset[tuple[Key, Fraction]], int]):
@@ -85,14 +86,14 @@ class Atoms:
             self.logarithms[factor] = self.new_logarithm(factor)
         return self.logarithms[factor]
 
-    def new_power(self, vector: Vector) -> Name:
-        raise NotImplementedError
+    @abstractmethod
+    def new_power(self, vector: Vector) -> Name: ...
 
-    def new_rotation(self, vector: Vector) -> Rotation:
-        raise NotImplementedError
+    @abstractmethod
+    def new_rotation(self, vector: Vector) -> Rotation: ...
 
-    def new_logarithm(self, factor: Expression) -> Name:
-        raise NotImplementedError
+    @abstractmethod
+    def new_logarithm(self, factor: Expression) -> Name: ...
 
 
 def turned(rotations: list[tuple[Rotation, int]]) -> Rotation:

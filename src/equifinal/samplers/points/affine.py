@@ -68,16 +68,8 @@ class AffineForm:
         return np.array(slopes, float).reshape(q, len(free)), np.array(inverse, float).reshape(q, q)
 
 
-def affine_form(fibre: Fibre) -> AffineForm | None:
-    """Coordinates in which all combinations are affine, each up to a monotone map; None if there are none."""
-    try:
-        return require_affine_form(fibre)
-    except NotAffine:
-        return None
-
-
-def require_affine_form(fibre: Fibre) -> AffineForm:
-    """The same, or `NotAffine` with the reason."""
+def affine_form(fibre: Fibre) -> AffineForm:
+    """Coordinates in which all combinations are affine, each up to a monotone map; or `NotAffine` with the reason."""
     functions = fibre.combinations.independent
     read = [_read(function, fibre) for function in functions]
     straight = {name for r in read if not r.monomial and not r.single for name in r.weights}

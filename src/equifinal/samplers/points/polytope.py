@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from equifinal.errors import SamplingError
 from equifinal.fibre.fibre import Fibre
 from equifinal.samplers.points import polytope_loops as polytope_kernel
-from equifinal.samplers.points.affine import NotAffine, require_affine_form
+from equifinal.samplers.points.affine import NotAffine, affine_form
 from equifinal.samplers.points.law import Drawn, Moments
 from equifinal.samplers.points.polytope_loops import MOST_DIMENSIONS, Cuts
 
@@ -65,7 +65,7 @@ class PolytopeLaw:
                 f"the fibres have {self.width} dimensions; polytopes are decomposed in at most {MOST_DIMENSIONS}"
             )
         try:
-            form = require_affine_form(fibre)
+            form = affine_form(fibre)
         except NotAffine as reason:
             raise SamplingError(f"the fibres are not polytopes: {reason}") from None
         free, dependent = fibre.chart.free, fibre.chart.dependent

@@ -135,11 +135,6 @@ class Cluster(Executor):
             self._wait_for_workers()
             require_same(client)
 
-    @property
-    def cores(self) -> int:
-        """How many pieces of work are done at a time."""
-        return max(1, sum(self.client.nthreads().values()))
-
     def submit(self, work: Callable[..., Answer], /, *args: Any, **kwargs: Any) -> Future[Answer]:
         """Have it done by a worker."""
         if self._closed:
