@@ -274,7 +274,7 @@ TOOLS: dict[str, tuple[Callable[[Density, Clock, int], Chains], str, str]] = {
     "emcee": (emcee, "emcee", "emcee, differential evolution and snooker moves"),
     "PINTS": (pints, "pints", "PINTS, Haario-Bardenet adaptive covariance"),
     "pyPESTO AM": (pypesto_metropolis, "pypesto", "pyPESTO, adaptive Metropolis"),
-    "pyPESTO PT": (pypesto_tempering, "pypesto", "pyPESTO, adaptive parallel tempering, 5 temperatures that all begin at the start"),
+    "pyPESTO PT": (pypesto_tempering, "pypesto", "pyPESTO, adaptive parallel tempering, 5 temperatures with one start"),
     "nutpie": (nutpie, "nutpie", "nutpie (PyMC's fast NUTS), low-rank metric"),
     "NumPyro": (numpyro, "numpyro", "NumPyro, NUTS, dense metric"),
     "mici": (mici, "mici", "mici, dynamic HMC, diagonal metric"),

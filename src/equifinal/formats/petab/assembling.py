@@ -113,7 +113,7 @@ def _check_seen(part: Part, course: Course, seen: Iterable[Seen]) -> None:
     given = {name for condition in (course.rest, course.first) if condition for name in condition.all}
     for entry in seen:
         for name in (*names(entry.formula), *names(entry.noise)):
-            if not part.known(name) and name not in entry.placeholders and name not in given and name != TIME:
+            if not part.known(name) and name not in {*entry.placeholders, *given, entry.output, TIME}:
                 hint = did_you_mean(name, (*part.parameters, *part.network.names))
                 raise DataError(f"{entry.observable.row.place}: unknown name '{name}'{hint}")
         for measured in entry.rows:
