@@ -52,7 +52,7 @@ COMPONENTS, FITTED = 16, 8_000
 # --- references ---
 
 
-def reference(problem: Problem, seed: int, enough: int) -> dict[str, Any]:
+def reference(problem: Problem, seed: int, enough: int = EFFECTIVE) -> dict[str, Any]:
     """Quantiles of each parameter, the errors of their probabilities, and log Z, by importance sampling."""
     rng, posterior = np.random.default_rng(seed), Posterior(problem)
     priors = [problem.priors[name] for name in posterior.parameters]
