@@ -109,7 +109,7 @@ class CountedTarget:
     """The log of the target at points, each with new points on its fibre; and what that has cost so far."""
 
     def __init__(self, target: Target, moments: Moments, rng: np.random.Generator):
-        self.target = target
+        self.target: Target = target
         self.moments = moments
         self.rng = rng
         self.solves: int = 0
