@@ -118,9 +118,9 @@ def run(
     else:
         try:
             start = begin(posterior, settings, fibre, plan, clock.watched(report))
-        except TimeoutError:
-            ended = f"max_time, {clock.seconds:g} s, ended before the preparation did: nothing has been drawn"
-            raise SamplingError(ended) from None
+        except TimeoutError as stage:
+            ended = f"max_time, {clock.seconds:g} s, ended before the preparation did ({stage})"
+            raise SamplingError(f"{ended}: nothing has been drawn; a run needs more time than that") from None
     under_way = UnderWay(start, store, measure, report, clock)
     interrupted = False
     try:

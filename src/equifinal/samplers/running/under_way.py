@@ -87,7 +87,7 @@ class Clock:
 
         def told(text: str) -> None:
             if self.over:
-                raise TimeoutError
+                raise TimeoutError(text)
             report(text)
 
         return told
