@@ -75,6 +75,10 @@ class NoPlan(NamedTuple):
     refusal: str = ""
     lanes: int = 1
 
+    def wants_more(self, state: Any) -> bool:
+        """Whether a run that ends by itself should go on for what its state tells of this plan."""
+        return False
+
 
 class Partly(str):
     """What a preparation tells again and again of one thing that takes long, and the share of it that is done."""
@@ -146,7 +150,7 @@ class Sampler(Protocol):
 
     @property
     def Plan(self) -> type[tuple[Any, ...]]:
-        """A NamedTuple with at least the fields of `NoPlan`."""
+        """A NamedTuple with at least the fields and the method of `NoPlan`."""
 
     @property
     def State(self) -> type[tuple[Any, ...]]:

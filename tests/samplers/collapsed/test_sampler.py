@@ -563,3 +563,20 @@ def test_a_chain_that_stands_still_for_long_begins_again(monkeypatch: pytest.Mon
     assert better is not None
     assert better.modes == 17
     assert said == ["the proposal misses a place: a chain stood still there for 500 iterations"]
+
+
+def test_a_heavy_tail_of_weights_is_looked_at_for_longer() -> None:
+    """Unless populations have been there, or there are so many draws that it would have been seen."""
+    problem = quick_problem()
+    posterior, fibre = Posterior(problem), Study(problem).coarsest_fibre[0]
+    task = Task(posterior, fibre, collapsed.Settings())
+    plan = collapsed.prepare(task, 2)
+    state = collapsed.init(task, plan, spawn_generators(2, 4)).state
+    state, _ = collapsed.run_block(task, plan, state, [], 0, 1000)
+    assert not plan.steps.any()
+    assert not plan.wants_more(state)
+    n = state.highest.size
+    heavy = state._replace(highest=-0.65 * np.log((np.arange(n) + 0.5) / 4000).reshape(state.highest.shape))
+    assert plan.wants_more(heavy)
+    assert not plan._replace(steps=np.ones_like(plan.steps)).wants_more(heavy)
+    assert not plan.wants_more(heavy._replace(fresh=100 * heavy.fresh))

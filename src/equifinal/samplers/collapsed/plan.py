@@ -11,7 +11,7 @@ it by steps of several lengths as well (`moves`).
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +31,8 @@ from equifinal.samplers.proposals.describing import described
 from equifinal.samplers.proposals.log_sums import beside_largest
 from equifinal.samplers.proposals.mixture import DF, Mixture
 from equifinal.samplers.proposals.moves import FRESH_ONLY, LENGTHS, UNKNOWN
-from equifinal.samplers.proposals.quality import NONE, Quality, defended, flattened_around, judged, refusal
+from equifinal.samplers.proposals.pareto import k_hat_of_largest
+from equifinal.samplers.proposals.quality import K_LIMIT, NONE, Quality, defended, flattened_around, judged, refusal
 from equifinal.samplers.protocol import Partly
 from equifinal.samplers.searching.importance import Importance, laplace, prior_law
 from equifinal.samplers.searching.modes import Modes, bent, find_modes, unfolded
@@ -48,6 +49,7 @@ KNOWN_SHARE, WIDE_SHARE = 0.05, 0.2  # in it, of modes that climbers found, and 
 MISSED_SHARE, MISSED_ROUNDS = 0.1, 2  # of what describes where the rest is too low; at most twice
 LANES = (61, 59)  # primes, so that draws that are thinned come from all of them: the first that does not divide thin
 LEAST_ACCEPTANCE = 0.001  # of fresh draws
+DOUBTED = 160_000  # draws of a proposal with a heavy tail of weights that populations have not seen
 
 
 class Plan(NamedTuple):
@@ -93,6 +95,16 @@ class Plan(NamedTuple):
         if self.quality.acceptance < LEAST_ACCEPTANCE:
             return f"no proposal was found that fits the posterior (acceptance {self.quality.acceptance:.1%})"
         return ""
+
+    def wants_more(self, state: Any) -> bool:
+        """Whether the tail of weights of a proposal that was fitted to its own draws is to be seen by more of them.
+
+        Where that tail is heavy, a run may well have seen nothing of it but the beginning, which looks harmless.
+        """
+        number = round(state.fresh.sum())
+        if self.lanes > 1 or self.steps.any() or self.final or not number:
+            return False
+        return number < DOUBTED and k_hat_of_largest(state.highest.ravel(), number) >= K_LIMIT
 
     @property
     def in_words(self) -> str:

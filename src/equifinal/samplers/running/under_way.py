@@ -284,7 +284,8 @@ class UnderWay:
         settings = start.settings
         assert self.measure is not None
         self.mixing = self.measure(thetas(self.start.work.task.posterior, self.chunk()))
-        if self.mixing.ess >= self._wanted() and self.mixing.rhat <= RHAT_LIMIT and not self._stood_too_long():
+        doubted = self._stood_too_long() or start.work.plan.wants_more(now.state)
+        if self.mixing.ess >= self._wanted() and self.mixing.rhat <= RHAT_LIMIT and not doubted:
             return True
         solves = int(now.tally.solves.sum())
         if solves + MORE * (solves - int(now.tally.warmup_solves.sum())) > settings.max_solves:
