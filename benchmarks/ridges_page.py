@@ -30,7 +30,8 @@ warm-up and draws together. Made by `benchmarks/ridges.py`.
   stands what an evaluation costs.
   One seed each, and short runs: differences of less than a factor of two say nothing. equifinal and pyPESTO's tempering
   were run again later on the same day; errors of the others on mRNA and on three species refer to an earlier long run.
-  Every tool has its default settings but for what is said at the end. Where R-hat is huge, chains hardly left their starts in that time.
+  Every tool has its default settings but for what is said at the end. Where R-hat is huge,
+  chains hardly left their starts in that time.
 """
 OTHERS = """PyMC has no row of its own: it takes such a likelihood with its gradients as an operation of PyTensor, and
 `pm.sample(nuts_sampler="nutpie")` hands that to nutpie, which has one.
