@@ -7,6 +7,8 @@ for Laplace noise.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -14,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equifinal.errors import DataError
+from equifinal.ode import Status
 from equifinal.posterior.observed import log_densities_and_peaks
 from equifinal.posterior.posterior import Posterior
 from equifinal.problem.noise import Noise
@@ -27,11 +30,21 @@ LAPLACE = ("laplace", "log-laplace", "log10-laplace")
 
 
 class AtNominal(NamedTuple):
-    """What a problem is like at its nominal values; chi squared is None where the noise has none."""
+    """What a problem is like at its nominal values; chi squared is None where the noise has none.
+
+    Attributes
+    ----------
+    unsolved
+        How the solver ended in the experiments in which it failed.
+    impossible
+        Experiments that were solved, and have data that the noise cannot give.
+    """
 
     log_likelihood: float
     log_prior: float
     chi_squared: float | None
+    unsolved: Mapping[str, Status]
+    impossible: tuple[str, ...]
 
 
 def at_nominal(problem: Problem) -> AtNominal | None:
@@ -49,18 +62,29 @@ def at_nominal(problem: Problem) -> AtNominal | None:
     except DataError:
         return None
     theta = np.array([[problem.nominal[name] for name in posterior.parameters]], dtype=float)
-    found = posterior.outputs(theta)
-    log_likelihood = float(posterior.log_likelihood_of(found, theta)[0])
+    total = 0.0
     squares: float | None = 0.0
-    for likelihood, outputs in zip(posterior.likelihoods, found.values, strict=True):
+    unsolved: dict[str, Status] = {}
+    impossible: list[str] = []
+    for likelihood in posterior.likelihoods:
+        name = likelihood.experiment.name
+        outputs, status = likelihood.outputs(theta)
+        own = float(likelihood.log_likelihood(outputs, likelihood.sums(outputs), theta)[0])
+        if status[0]:
+            unsolved[name] = Status(int(status[0]))
+        elif not own > -math.inf:
+            impossible.append(name)
+        total += own
         drops = np.subtract(*log_densities_and_peaks(outputs, theta, likelihood.observed)[::-1])
         start = 0
         for entry in likelihood.experiment.observations:
             stop = start + entry.values.size
-            own = _squares(entry.noise, drops[start:stop])
-            squares = None if squares is None or own is None or entry.censored.any() else squares + own
+            part = _squares(entry.noise, drops[start:stop])
+            squares = None if squares is None or part is None or entry.censored.any() else squares + part
             start = stop
-    return AtNominal(log_likelihood, float(posterior.log_prior(theta)[0]), squares)
+    if unsolved or impossible or not total < math.inf:
+        total = -math.inf
+    return AtNominal(total, float(posterior.log_prior(theta)[0]), squares, unsolved, tuple(impossible))
 
 
 def _squares(noise: Noise, drops: Array) -> float | None:

@@ -22,6 +22,8 @@ def problem_facts(problem: Problem, nominal: AtNominal | None = None) -> dict[st
     if nominal is not None:
         evaluated |= {"log_likelihood": nominal.log_likelihood, "log_prior": nominal.log_prior}
         evaluated |= {"chi2": nominal.chi_squared}
+        if nominal.unsolved or nominal.impossible:
+            evaluated |= {"trouble": _trouble(nominal)}
     return {
         "name": problem.name,
         "equations": model.to_text(),
@@ -65,9 +67,17 @@ def problem_words(problem: Problem, nominal: AtNominal | None = None) -> str:
     return "\n".join(parts)
 
 
+def _trouble(nominal: AtNominal) -> list[str]:
+    """Why there is no log likelihood, experiment by experiment."""
+    of = {name: f" in experiment {name!r}" if name else "" for name in [*nominal.unsolved, *nominal.impossible]}
+    lines = [f"the model cannot be solved{of[name]}: {status.message}" for name, status in nominal.unsolved.items()]
+    lines += [f"the data are impossible{of[name]}: the noise cannot give them" for name in nominal.impossible]
+    return lines or ["the log likelihood is not finite"]
+
+
 def _nominal_words(nominal: AtNominal) -> str:
     if not math.isfinite(nominal.log_likelihood):
-        return "at the nominal values the model cannot be solved, or the data are impossible"
+        return "\n".join(f"at the nominal values {line}" for line in _trouble(nominal))
     squares = "" if nominal.chi_squared is None else f", chi squared {nominal.chi_squared:.6f}"
     both = f"log likelihood {nominal.log_likelihood:.6f}, log prior {nominal.log_prior:.6f}"
     return f"at the nominal values: {both}{squares}"
