@@ -33,7 +33,10 @@ EssOption = Annotated[
     typer.Option(metavar="N", help="Without --draws, go on to so many effective draws.", show_default="400"),
 ]
 MaxSolvesOption = Annotated[
-    int | None, typer.Option(metavar="N", help="Without --draws, end after so many ODE solves.", show_default="5000000")
+    int | None,
+    typer.Option(
+        metavar="N", help="Without --draws, end after so many ODE solves.", show_default="5 million for each experiment"
+    ),
 ]
 MaxTimeOption = Annotated[
     float | None, typer.Option(metavar="SECONDS", help="End sampling after this time.", show_default="no limit")

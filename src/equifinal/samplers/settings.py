@@ -32,8 +32,8 @@ class RunSettings:
         iterations.
     ess, max_solves, max_time
         Where ``draws`` is not given, chains go on until every quantity has so many effective draws, in its bulk and in
-        its tails, or until another look would take more than so many ODE solves. After so many seconds a run ends in
-        any case, with what has been drawn.
+        its tails, or until another look would take more than so many ODE solves (by default 5 million for each
+        experiment). After so many seconds a run ends in any case, with what has been drawn.
     seed
         A whole number; the same seed gives the same draws.
     options
@@ -46,7 +46,7 @@ class RunSettings:
     draws: int | None = None
     thin: int = 1
     ess: int = 400
-    max_solves: int = 5_000_000
+    max_solves: int | None = None
     max_time: float | None = None
     seed: int = 0
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -58,7 +58,7 @@ class RunSettings:
         whole = {"chains": 1, "warmup": 0, "draws": 1, "thin": 1, "ess": 1, "max_solves": 1, "seed": 0}
         for name, least in whole.items():
             value = getattr(self, name)
-            if value is None and name in ("warmup", "draws"):  # not known before a sampler is chosen, or before the end
+            if value is None and name in ("warmup", "draws", "max_solves"):  # known when a run begins, or when it ends
                 continue
             if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not least <= value < 2**63:
                 raise DataError(f"sampling setting '{name}' must be a whole number of at least {least}, not {value!r}")

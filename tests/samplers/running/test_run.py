@@ -265,6 +265,18 @@ def test_a_budget_of_solves_ends_a_run(short_looks: None) -> None:
     assert made.notes[-1].startswith("max_solves, 2500, would be spent before the next look: 12 effective draws of")
 
 
+@pytest.mark.parametrize("experiments", [1, 2])
+def test_a_budget_is_for_each_experiment(short_looks: None, monkeypatch: pytest.MonkeyPatch, experiments: int) -> None:
+    """Unless it is given: each experiment takes solves of its own."""
+    monkeypatch.setattr(under_way, "MOST_SOLVES", 2500)
+    (experiment,) = decay().problem.experiments
+    several = tuple(replace(experiment, name=f"e{k}") for k in range(experiments))
+    posterior = Posterior(replace(decay().problem, experiments=several))
+    made = run(posterior, RunSettings(chains=2, warmup=100, seed=3), measure=lambda theta: Mixing(12.0, 1.0))
+    assert 0.7 * 2500 * experiments < made.tally.solves.sum() <= 2500 * experiments
+    assert made.notes[-1].startswith(f"max_solves, {2500 * experiments}, would be spent")
+
+
 def test_time_ends_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
     """After the first segment behind the warm-up, at the latest; and it is said."""
     settings = RunSettings(chains=2, warmup=10, seed=3, max_time=1e-9)

@@ -38,6 +38,7 @@ MOST_KEPT = 20_000  # of each chain, where a run goes on until it has enough: th
 RHAT_LIMIT = 1.01
 DROPPED = 1 / 4  # of the draws of lanes, their first: starts that have a common ancestor are alike
 WANTED_EACH_LANE = 3  # effective draws, unless more are asked for: with two of each, results are still called sound
+MOST_SOLVES = 5_000_000  # for each experiment, unless a run is told how many it may make
 SHOWN_FOR_WANTED = 5  # draws for each effective one that is wanted, at the most
 SAVED = ("iteration", "looked", "warmup_seconds", "sampling_seconds")  # of a snapshot, in a checkpoint
 SEGMENT_SECONDS = 0.2  # long enough to hide the cost of handing work over, short enough for a lively progress bar
@@ -223,13 +224,19 @@ class UnderWay:
         settings = self.start.settings
         return None if settings.draws is None else settings.warmup + settings.draws * settings.thin
 
+    @property
+    def _most_solves(self) -> int:
+        """How many solves are allowed: each experiment takes its own."""
+        given = self.start.settings.max_solves
+        return MOST_SOLVES * len(self.start.work.task.posterior.likelihoods) if given is None else given
+
     def _goal(self) -> int:
         """The iteration at which the run is looked at next, or ends."""
         settings, end, plan = self.start.settings, self._end(), self.start.work.plan
         first = FIRST_LOOK * settings.thin
         if plan.lanes > 1:
             each = settings.chains * len(self.start.work.task.posterior.likelihoods)  # solves in an iteration
-            left = max(0, settings.max_solves - plan.solves) // each
+            left = max(0, self._most_solves - plan.solves) // each
             first = max(first, min(int(LANES_SOLVES * plan.solves / each), left))
         goal = settings.warmup + first
         while goal < self.now.iteration or goal == self.now.looked:
@@ -288,8 +295,8 @@ class UnderWay:
         if self.mixing.ess >= self._wanted() and self.mixing.rhat <= RHAT_LIMIT and not doubted:
             return True
         solves = int(now.tally.solves.sum())
-        if solves + MORE * (solves - int(now.tally.warmup_solves.sum())) > settings.max_solves:
-            self.ending = f"max_solves, {settings.max_solves}, would be spent before the next look{self._so_far()}"
+        if solves + MORE * (solves - int(now.tally.warmup_solves.sum())) > self._most_solves:
+            self.ending = f"max_solves, {self._most_solves}, would be spent before the next look{self._so_far()}"
             return True
         whole = Chunk.join(now.chunks, axis=1)
         most = max(MOST_KEPT, SHOWN_FOR_WANTED * self._wanted() / settings.chains)
