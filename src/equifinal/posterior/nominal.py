@@ -3,6 +3,9 @@
 Where the noise has a location m and a scale s, chi squared is the sum of ((y - m)/s)^2, on the scale on which the noise
 is symmetric. An observation's log density falls from its peak, y = m, by half of that for normal noise, and by its root
 for Laplace noise.
+
+Equations are solved much more exactly than for sampling, since other tools are compared with. In models of hundreds of
+states that are nothing at first, steps may become too small for that; these are solved as exactly as they can be.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ from numpy.typing import NDArray
 
 from equifinal.errors import DataError
 from equifinal.ode import Status
+from equifinal.posterior.likelihood import ExperimentLikelihood
 from equifinal.posterior.observed import log_densities_and_peaks
 from equifinal.posterior.posterior import Posterior
 from equifinal.problem.noise import Noise
@@ -24,7 +28,7 @@ from equifinal.problem.problem import Problem, SolverSettings
 
 Array = NDArray[np.float64]
 
-FINE = SolverSettings(rtol=1e-9, atol=1e-13, max_steps=200_000)  # other tools are compared with, not sampled
+FINEST, FLOOR, MOST_STEPS = 1e-9, 1e-4, 200_000  # relative tolerance; absolute one, in terms of it; steps
 NORMAL = ("normal", "lognormal", "log2-normal", "log10-normal")
 LAPLACE = ("laplace", "log-laplace", "log10-laplace")
 
@@ -38,6 +42,8 @@ class AtNominal(NamedTuple):
         How the solver ended in the experiments in which it failed.
     impossible
         Experiments that were solved, and have data that the noise cannot give.
+    outside
+        Parameters that the prior does not allow to be what they are.
     """
 
     log_likelihood: float
@@ -45,20 +51,15 @@ class AtNominal(NamedTuple):
     chi_squared: float | None
     unsolved: Mapping[str, Status]
     impossible: tuple[str, ...]
+    outside: tuple[str, ...]
 
 
 def at_nominal(problem: Problem) -> AtNominal | None:
     """Evaluate a problem at its nominal values; None if some are missing, or it cannot be fitted anyway."""
     if any(name not in problem.nominal for name in problem.parameters) or not problem.parameters:
         return None
-    finer = SolverSettings(
-        rtol=min(problem.solver.rtol, FINE.rtol),
-        atol=min(problem.solver.atol, FINE.atol),
-        max_steps=max(problem.solver.max_steps, FINE.max_steps),
-        method=problem.solver.method,
-    )
     try:
-        posterior = Posterior(replace(problem, solver=finer))
+        posterior = Posterior(problem)
     except DataError:
         return None
     theta = np.array([[problem.nominal[name] for name in posterior.parameters]], dtype=float)
@@ -68,7 +69,7 @@ def at_nominal(problem: Problem) -> AtNominal | None:
     impossible: list[str] = []
     for likelihood in posterior.likelihoods:
         name = likelihood.experiment.name
-        outputs, status = likelihood.outputs(theta)
+        outputs, status = _solved(likelihood, theta, problem.solver)
         own = float(likelihood.log_likelihood(outputs, likelihood.sums(outputs), theta)[0])
         if status[0]:
             unsolved[name] = Status(int(status[0]))
@@ -84,7 +85,22 @@ def at_nominal(problem: Problem) -> AtNominal | None:
             start = stop
     if unsolved or impossible or not total < math.inf:
         total = -math.inf
-    return AtNominal(total, float(posterior.log_prior(theta)[0]), squares, unsolved, tuple(impossible))
+    priors = {name: float(prior.log_density(problem.nominal[name])) for name, prior in problem.priors.items()}
+    outside = tuple(name for name, density in priors.items() if density == -math.inf)
+    return AtNominal(total, float(posterior.log_prior(theta)[0]), squares, unsolved, tuple(impossible), outside)
+
+
+def _solved(likelihood: ExperimentLikelihood, theta: Array, own: SolverSettings) -> tuple[Array, NDArray[np.int64]]:
+    """Outputs and status, with the finest tolerances at which there is a solution; at last with the problem's own."""
+    rtol, most = FINEST, max(own.max_steps, MOST_STEPS)
+    while rtol < own.rtol / 2:  # not the same once more
+        likelihood.settings = vars(SolverSettings(rtol, min(own.atol, FLOOR * rtol), most, own.method))
+        outputs, status = likelihood.outputs(theta)
+        if not status[0]:
+            return outputs, status
+        rtol *= 10
+    likelihood.settings = vars(replace(own, max_steps=most))
+    return likelihood.outputs(theta)
 
 
 def _squares(noise: Noise, drops: Array) -> float | None:

@@ -22,8 +22,8 @@ def problem_facts(problem: Problem, nominal: AtNominal | None = None) -> dict[st
     if nominal is not None:
         evaluated |= {"log_likelihood": nominal.log_likelihood, "log_prior": nominal.log_prior}
         evaluated |= {"chi2": nominal.chi_squared}
-        if nominal.unsolved or nominal.impossible:
-            evaluated |= {"trouble": _trouble(nominal)}
+        if trouble := _trouble(nominal, problem):
+            evaluated |= {"trouble": trouble}
     return {
         "name": problem.name,
         "equations": model.to_text(),
@@ -59,7 +59,7 @@ def problem_words(problem: Problem, nominal: AtNominal | None = None) -> str:
     for experiment in problem.experiments:
         parts += ["", *_experiment_words(experiment)]
     if nominal is not None:
-        parts += ["", _nominal_words(nominal)]
+        parts += ["", _nominal_words(nominal, problem)]
     if problem.notes:
         parts += ["", *(f"note: {note}" for note in problem.notes)]
     missing = _missing(problem)
@@ -67,20 +67,24 @@ def problem_words(problem: Problem, nominal: AtNominal | None = None) -> str:
     return "\n".join(parts)
 
 
-def _trouble(nominal: AtNominal) -> list[str]:
-    """Why there is no log likelihood, experiment by experiment."""
+def _trouble(nominal: AtNominal, problem: Problem) -> list[str]:
+    """Why there is no log likelihood, experiment by experiment, and no log prior, parameter by parameter."""
     of = {name: f" in experiment {name!r}" if name else "" for name in [*nominal.unsolved, *nominal.impossible]}
     lines = [f"the model cannot be solved{of[name]}: {status.message}" for name, status in nominal.unsolved.items()]
     lines += [f"the data are impossible{of[name]}: the noise cannot give them" for name in nominal.impossible]
-    return lines or ["the log likelihood is not finite"]
+    if not lines and not math.isfinite(nominal.log_likelihood):
+        lines = ["the log likelihood is not finite"]
+    outside = [f"{name} is {problem.nominal[name]:g}, its prior {problem.priors[name]}" for name in nominal.outside]
+    return lines + [f"the prior does not allow them: {line}" for line in outside]
 
 
-def _nominal_words(nominal: AtNominal) -> str:
-    if not math.isfinite(nominal.log_likelihood):
-        return "\n".join(f"at the nominal values {line}" for line in _trouble(nominal))
-    squares = "" if nominal.chi_squared is None else f", chi squared {nominal.chi_squared:.6f}"
-    both = f"log likelihood {nominal.log_likelihood:.6f}, log prior {nominal.log_prior:.6f}"
-    return f"at the nominal values: {both}{squares}"
+def _nominal_words(nominal: AtNominal, problem: Problem) -> str:
+    lines = _trouble(nominal, problem)
+    if math.isfinite(nominal.log_likelihood):
+        squares = "" if nominal.chi_squared is None else f", chi squared {nominal.chi_squared:.6f}"
+        prior = f", log prior {nominal.log_prior:.6f}" if not nominal.outside else ""
+        lines = [f"log likelihood {nominal.log_likelihood:.6f}{prior}{squares}", *lines]
+    return "\n".join(f"at the nominal values: {line}" for line in lines)
 
 
 def _experiment_words(experiment: Experiment) -> list[str]:
