@@ -22,16 +22,14 @@ warm-up and draws together. Made by `benchmarks/ridges.py`.
   quantiles and 5%, 50% and 95%: 0.01 is good, 0.1 is a wrong answer. Under each table stands what the reference is;
   only where it is not a run of equifinal is it independent.
 - **Effective draws** are the least of any parameter, in the bulk or in the tails. Where R-hat is above 1.01, or
-  there are fewer than 100, they say little, and stand in brackets. No draws: warm-up (20 iterations for each second of
-  the budget, at least 100 and at most 1,000) did not end in time.
+  there are fewer than 100, they say little, and stand in brackets. No draws: warm-up (of samplers with gradients 3
+  iterations for each second of the budget) did not end in time.
 - **What this leaves out.** These tools can do much that equifinal cannot: models that are not ODEs, hierarchies,
   hundreds of parameters. Evaluations one by one, with or without gradients, cost a call from Python each beside the
   solve, and that is most of it where a solve is short; equifinal and emcee evaluate in batches. Under each table
   stands what an evaluation costs.
-  One seed each, and short runs: differences of less than a factor of two say nothing. equifinal and pyPESTO's tempering
-  were run again later on the same day; errors of the others on mRNA and on three species refer to an earlier long run.
-  Every tool has its default settings but for what is said at the end. Where R-hat is huge,
-  chains hardly left their starts in that time.
+  One seed each, and short runs: differences of less than a factor of two say nothing. Every tool has its default
+  settings but for what is said at the end. Where R-hat is huge, chains hardly left their starts in that time.
 """
 OTHERS = """PyMC has no row of its own: it takes such a likelihood with its gradients as an operation of PyTensor, and
 `pm.sample(nuts_sampler="nutpie")` hands that to nutpie, which has one.
