@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from equifinal.language.expression import evaluate, names
+from equifinal.language.lookalikes import told_apart
 from equifinal.language.parser import parse_expression
 from equifinal.report.mathml import equation, mathml, name_mathml, rate
 
@@ -71,8 +72,8 @@ def test_no_needless_brackets() -> None:
 def test_names() -> None:
     assert name_mathml("beta") == "<mi>β</mi>"
     assert name_mathml("I0") == "<msub><mi>I</mi><mn>0</mn></msub>"
-    assert name_mathml("k_on") == "<msub><mi>k</mi><mrow><mi>on</mi></mrow></msub>"
-    assert name_mathml("mu_2") == "<msub><mi>μ</mi><mrow><mn>2</mn></mrow></msub>"
+    assert name_mathml("k_on") == "<msub><mi>k</mi><mi>on</mi></msub>"
+    assert name_mathml("mu_2") == "<msub><mi>μ</mi><mn>2</mn></msub>"
     assert name_mathml("infectious_days") == "<mi>infectious_days</mi>"
     assert name_mathml("S(0)") == "<mrow><mi>S</mi><mo>(</mo><mn>0</mn><mo>)</mo></mrow>"
     assert "<script" not in name_mathml("<script>x")
@@ -82,3 +83,14 @@ def test_an_equation_is_well_formed() -> None:
     text = equation(rate("x_1"), parse_expression("a*(b + 1/c)^2"))
     ElementTree.fromstring(text)
     assert re.match(r"<math[^>]*><mfrac><mrow><mi>d</mi>", text)
+
+
+def test_names_that_would_look_alike_stand_as_they_are() -> None:
+    """PEtab problems have k1 and k_1, and a modeller may write both beta and its Greek letter."""
+    with told_apart(["k1", "k_1", "beta", "β", "rho"], name_mathml):
+        assert name_mathml("k1") == "<mi>k1</mi>"
+        assert name_mathml("k_1") == "<mi>k_1</mi>"
+        assert name_mathml("beta") == "<mi>beta</mi>"
+        assert name_mathml("rho") == "<mi>ρ</mi>"
+        assert name_mathml("k_1(0)") == "<mrow><mi>k_1</mi><mo>(</mo><mn>0</mn><mo>)</mo></mrow>"
+    assert name_mathml("k1") == name_mathml("k_1")

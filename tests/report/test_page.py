@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import cast
 
+import numpy as np
 import pytest
 
 from equifinal.formats.toml import loads
+from equifinal.prediction.predict import Check
 from equifinal.report.page import report_page, write_report
 from equifinal.report.rendering import Figures
 from equifinal.report.running import again
+from equifinal.report.trajectories import _check_words
 from equifinal.results.store import identifiability_of, load, save, store_identifiability
 from equifinal.studies.sample import sample
 from tests.support.runs import page, problem_named, run
@@ -181,3 +186,13 @@ def test_chains_that_never_moved() -> None:
     text = report_page(data)
     assert "never moved" in text
     assert "do not use" in text
+
+
+@pytest.mark.parametrize(
+    ("size", "trend", "told"),
+    [(0.4, 0.2, "as expected"), (0.004, 0.2, "residuals too large"), (0.4, 0.002, "the model misses a trend")],
+)
+def test_the_table_of_checks_says_what_its_p_values_say(size: float, trend: float, told: str) -> None:
+    values = np.linspace(0.1, 0.9, 15)
+    checked = SimpleNamespace(p_size=size, p_trend=trend, values=values, inside_50=8 / 15, inside_90=14 / 15)
+    assert told in _check_words(cast(Check, checked))

@@ -7,7 +7,7 @@ the old model is one of the new.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -28,6 +28,7 @@ from equifinal.language.expression import (
     substitute,
 )
 from equifinal.language.functions import call_on_arrays
+from equifinal.language.lookalikes import numbered
 from equifinal.language.model import Model
 
 
@@ -70,21 +71,22 @@ class Reparametrised:
         return {n: float(evaluate(e, theta, float, call_on_arrays)) for n, e in self.combinations.items()}
 
 
-def reparametrised(fibre: Fibre, theta: Mapping[str, float]) -> Reparametrised | None:
+def reparametrised(fibre: Fibre, theta: Mapping[str, float], taken: Iterable[str]) -> Reparametrised | None:
     """Write a model in the combinations of its fibre; free coordinates are fixed at their values in `theta`.
 
-    None where there is nothing to gain, or no chart is rational.
+    New names are none of those that are ``taken``: the model's own, of states and definitions as well. None where there
+    is nothing to gain, or no chart is rational.
     """
     chart = fibre.chart
     if not fibre.dimension or not isinstance(chart, TriangularChart) or any(step.degree != 1 for step in chart.steps):
         return None
     numbers: dict[str, Expression] = {name: Number(value) for name, value in fibre.constants.items()}
     independent = [substitute(combination, numbers) for combination in fibre.combinations.independent]
-    taken = {*fibre.names, *fibre.constants}
+    unused = numbered("c", len(independent), {*taken, *fibre.names, *fibre.constants})
     new: dict[str, Expression] = {}
     called: dict[str, Expression] = {}
     for j, combination in enumerate(independent):
-        name = combination.name if isinstance(combination, Name) else _unused(f"c{j + 1}", taken)
+        name = combination.name if isinstance(combination, Name) else unused[j]
         new[name] = combination
         called[combination_name(j)] = Name(name)
     fixed = {name: Fraction(repr(float(theta[name]))) for name in fibre.free}
@@ -97,10 +99,3 @@ def reparametrised(fibre: Fibre, theta: Mapping[str, float]) -> Reparametrised |
     if any(node.name.startswith("c[") for e in definitions.values() for node in name_nodes(e)):
         return None
     return Reparametrised(new, fixed, definitions)
-
-
-def _unused(name: str, taken: set[str]) -> str:
-    while name in taken:
-        name += "_"
-    taken.add(name)
-    return name

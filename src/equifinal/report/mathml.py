@@ -21,6 +21,7 @@ from equifinal.language.expression import (
     number_text,
     to_text,
 )
+from equifinal.language.lookalikes import looks_like_another
 
 GREEK = dict(
     zip(
@@ -69,17 +70,22 @@ _DIGITS = re.compile(r"^([^\W\d_]+)(\d+)$")
 
 
 def name_mathml(name: str) -> str:
-    """A name as a modeller would write it: Greek letters, and what follows a letter's underscore as an index."""
+    """A name as a modeller would write it: Greek letters, and what follows a letter's underscore as an index.
+
+    Names that would look like another one stand as they are (`told_apart`).
+    """
     if start := _START.match(name):
         return f"<mrow>{name_mathml(start[1])}<mo>(</mo><mn>0</mn><mo>)</mo></mrow>"
     if " [" in name and name.endswith("]"):  # a quantity of one experiment
         quantity, _, experiment = name.partition(" [")
         return f"<mrow>{name_mathml(quantity)}<mtext> [{escape(experiment)}</mtext></mrow>"
+    if looks_like_another(name):
+        return f"<mi>{escape(name)}</mi>"
     head, _, tail = name.partition("_")
     if head and tail and (len(head) <= 2 or head in GREEK):
         if digits := _DIGITS.match(head):  # R0_treated has two indices
             return f"<msub>{_word(digits[1])}<mrow><mn>{digits[2]}</mn><mo>,</mo>{_index(tail)}</mrow></msub>"
-        return f"<msub>{_word(head)}<mrow>{_index(tail)}</mrow></msub>"
+        return f"<msub>{_word(head)}{_index(tail)}</msub>"
     if digits := _DIGITS.match(name):
         return f"<msub>{_word(digits[1])}<mn>{digits[2]}</mn></msub>"
     return _word(name)

@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from equifinal.files import replace_file
+from equifinal.language.lookalikes import names_in, told_apart
 from equifinal.plots import pairs
 from equifinal.prediction.dependence import determined_trajectories
 from equifinal.prediction.predict import check, posterior_rows, predict
 from equifinal.report import findings, given, running, trajectories
+from equifinal.report.mathml import name_mathml
 from equifinal.report.rendering import Figures, render
 from equifinal.results import diagnostics
 from equifinal.results.conformity import discords
@@ -64,19 +66,21 @@ def report_page(
     conform = discord_sentences(discords(meaning, checks))
     unusable = any(concern.serious for concern in concerns)
     state = {"discords": conform, "fit_state": "mixed" if conform else "bad" if unusable else "good"}
-    return render(
-        "page.html",
-        name=problem.name,
-        short=findings.in_short(data, meaning, rows, concerns, checks, verdicts) | state,
-        model=given.model(problem),
-        knowable=given.knowable(meaning, figures),
-        given=given.given(problem, figures),
-        said=findings.said(meaning, figures),
-        table=findings.table(meaning, rows),
-        fit=trajectories.fit(problem, shown, checks, figures),
-        states=trajectories.states(problem, shown, verdicts, figures),
-        pairs=figures("Pairs of parameters with the fibre", lambda: pairs.plot_pairs(data, meaning=meaning)),
-        freedom=bool(meaning.fibre and (meaning.fibre.dimension or meaning.fibre.chart.degree > 1)),
-        sampler=running.sampler(data, rows, concerns, figures),
-        again=running.again(data),
-    )
+    names = [*names_in(experiment.model for experiment in problem.experiments), *problem.parameters]
+    with told_apart(names, name_mathml):
+        return render(
+            "page.html",
+            name=problem.name,
+            short=findings.in_short(data, meaning, rows, concerns, checks, verdicts) | state,
+            model=given.model(problem),
+            knowable=given.knowable(meaning, figures),
+            given=given.given(problem, figures),
+            said=findings.said(meaning, figures),
+            table=findings.table(meaning, rows),
+            fit=trajectories.fit(problem, shown, checks, figures),
+            states=trajectories.states(problem, shown, verdicts, figures),
+            pairs=figures("Pairs of parameters with the fibre", lambda: pairs.plot_pairs(data, meaning=meaning)),
+            freedom=bool(meaning.fibre and (meaning.fibre.dimension or meaning.fibre.chart.degree > 1)),
+            sampler=running.sampler(data, rows, concerns, figures),
+            again=running.again(data),
+        )

@@ -12,6 +12,7 @@ from equifinal.prediction.predict import Band, Check, Predictions
 from equifinal.problem.problem import Problem
 from equifinal.report.rendering import Figures
 from equifinal.report.typeset import place
+from equifinal.results.conformity import LEVEL
 from equifinal.words.trajectories import BADGES, precision_text
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ def fit(problem: Problem, shown: Predictions, checks: list[Check], figures: Figu
             "largest": "-" if c.largest != c.largest else f"{c.largest:.1f}",
             "p_size": _p(c.p_size),
             "p_trend": _p(c.p_trend),
-            "words": _coverage_words(c),
+            "words": _check_words(c),
         }
         for c in checks
     ]
@@ -90,13 +91,18 @@ def _p(value: float) -> str:
     return "-" if value != value else "< 0.001" if value < 0.001 else f"{value:.2g}"
 
 
-def _coverage_words(checked: Check) -> str:
-    """Say whether the share inside the 90% band could be chance, at the level of 1%."""
+def _check_words(checked: Check) -> str:
+    """Say whether residuals could be chance, and whether the share inside the 90% band could, at the level of 1%."""
     from scipy.stats import binom
 
+    if checked.p_trend < LEVEL:
+        return "residuals follow each other: the model misses a trend"
     n, inside = checked.values.size, round(checked.inside_90 * checked.values.size)
+    too_small = "the model misses something, or the noise is assumed too small"
+    if checked.p_size < LEVEL:
+        return f"residuals too large: {too_small}"
     if binom.cdf(inside, n, 0.9) < 0.01:
-        return "too few inside: the model misses something, or the noise is assumed too small"
+        return f"too few inside: {too_small}"
     counts = np.array_equal(checked.values, np.round(checked.values))  # then bands hold more than their share
     if n >= 20 and not counts and binom.cdf(round(checked.inside_50 * n) - 1, n, 0.5) > 0.999:
         return "more inside than chance explains: the noise may be assumed too large"

@@ -11,6 +11,7 @@ from equifinal.errors import DataError, IdentifiabilityError
 from equifinal.fibre.of_problem import fibre_of
 from equifinal.fibre.reparametrised import Reparametrised, reparametrised
 from equifinal.identifiability.verdicts import Identifiability
+from equifinal.language.lookalikes import names_in, numbered
 from equifinal.problem.problem import Problem
 from equifinal.results.store import identifiability_of
 
@@ -71,7 +72,8 @@ def _sbml(problem: Problem, values: Mapping[str, float], new: Reparametrised | N
 
 def _reduced(problem: Problem, values: Mapping[str, float], data: Any) -> Reparametrised:
     analysis = _analysis(data)
-    found = reparametrised(fibre_of(problem, outputs_only=True, analysis=analysis), values)
+    fibre = fibre_of(problem, outputs_only=True, analysis=analysis)
+    found = reparametrised(fibre, values, names_in([problem.model]))
     if found is None:
         raise DataError(
             "there is no such model in closed form: everything is identifiable, or the chart is not rational"
@@ -95,4 +97,5 @@ def _latex(problem: Problem, values: Mapping[str, float], reduced: bool, data: A
         combinations = identifiability_of(data).combinations
     except IdentifiabilityError:
         combinations = ()
-    return problem_to_latex(problem, values, {f"c{i}": e for i, e in enumerate(combinations, start=1)})
+    names = numbered("c", len(combinations), names_in([problem.model]))
+    return problem_to_latex(problem, values, dict(zip(names, combinations, strict=True)))

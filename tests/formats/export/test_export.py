@@ -15,14 +15,16 @@ from equifinal.examples import find_problem
 from equifinal.fibre.of_problem import fibre_of
 from equifinal.fibre.reparametrised import reparametrised
 from equifinal.formats import toml
-from equifinal.formats.export.latex import to_latex
+from equifinal.formats.export.latex import problem_to_latex, to_latex
 from equifinal.formats.load import load
 from equifinal.formats.petab.writing import problem_to_petab
 from equifinal.formats.sbml.writing import model_to_sbml
 from equifinal.formats.toml_writing import problem_to_toml
+from equifinal.language.lookalikes import names_in
 from equifinal.language.parser import parse_expression
 from equifinal.posterior.posterior import Posterior
 from equifinal.prediction.simulate import simulate
+from equifinal.problem.data import Experiment
 from equifinal.problem.problem import Problem
 from equifinal.studies.exporting import exported
 from tests.support.petab import FILES_1, FILES_2, write
@@ -222,18 +224,50 @@ def test_formulas_in_latex() -> None:
 def test_the_identifiable_model_has_fewer_parameters_and_the_same_outputs() -> None:
     si = load(find_problem("si"))
     values = {name: float(prior.quantile(0.4)) for name, prior in si.priors.items()}
-    new = reparametrised(fibre_of(si, outputs_only=True), values)
+    new = reparametrised(fibre_of(si, outputs_only=True), values, names_in([si.model]))
     assert new is not None
     model = new.model(si.model)
     assert len(model.parameters) == 3
     # at any other parameters with the same combinations as well, whatever the free one was fixed at
     other = {**values, "rho": 0.8 * values["rho"], "beta": 0.8 * values["beta"], "I0": values["I0"] / 0.8}
     other["gamma"] = values["gamma"] - 10_000 * (values["beta"] - other["beta"])
-    from equifinal.problem.data import Experiment
-
     reduced = Problem((Experiment(model),))
     times = [1.0, 3.0, 7.0]
     for theta in (values, other):
         mine = simulate(si, theta, times=times)[0].outputs["cases"]
         its = simulate(reduced, new.values(theta), times=times)[0].outputs["cases"]
         assert its == pytest.approx(mine, rel=1e-4)
+
+
+SCALED = """
+[model]
+equations = '''
+c1' = -k1*c1
+c1(0) = a
+y = s*c1
+c2 = k_1 + k1
+'''
+outputs = ["y"]
+[parameters]
+k1 = { prior = "loguniform", lower = 0.1, upper = 10 }
+k_1 = { prior = "loguniform", lower = 0.1, upper = 10 }
+a = { prior = "loguniform", lower = 0.1, upper = 10 }
+s = { prior = "loguniform", lower = 0.1, upper = 10 }
+"""
+
+
+def test_names_of_combinations_are_nobody_elses() -> None:
+    """A state may be called c1, and a definition c2."""
+    problem, values = toml.loads(SCALED), {"k1": 0.5, "k_1": 1.0, "a": 2.0, "s": 3.0}
+    new = reparametrised(fibre_of(problem, outputs_only=True), values, names_in([problem.model]))
+    assert new is not None
+    assert not {"c1", "c2"} & {*new.combinations}
+    reduced = Problem((Experiment(new.model(problem.model)),))
+    found = simulate(reduced, new.values(values), times=[1.0])[0].outputs["y"]
+    assert found == pytest.approx(6 * np.exp(-0.5), rel=1e-5)
+
+
+def test_names_that_would_look_alike_stand_as_they_are() -> None:
+    text = problem_to_latex(toml.loads(SCALED), {})
+    assert r"\mathtt{k\_1} + \mathtt{k1}" in text
+    assert "c_{1}" in text

@@ -8,6 +8,7 @@ from fractions import Fraction
 from math import prod
 
 from equifinal.language.expression import TIME, Call, Expression, Name, Number, Power, Product, Sum, number_text
+from equifinal.language.lookalikes import looks_like_another, names_in, told_apart
 from equifinal.language.model import Model
 from equifinal.problem.problem import Problem
 
@@ -37,6 +38,25 @@ def problem_to_latex(
     reduced
         The same model in these combinations.
     """
+    models = [problem.model, *([reduced] if reduced is not None else [])]
+    with told_apart([*names_in(models), *problem.priors, *(combinations or ())], name_to_latex):
+        parts = _sections(problem, values, combinations, reduced)
+    body = "\n\n".join(parts)
+    return rf"""\documentclass{{article}}
+\usepackage{{amsmath}}
+\title{{{escaped(problem.name)}}}
+\begin{{document}}
+{body}
+\end{{document}}
+"""
+
+
+def _sections(
+    problem: Problem,
+    values: Mapping[str, float],
+    combinations: Mapping[str, Expression] | None,
+    reduced: Model | None,
+) -> list[str]:
     parts = [r"\section*{Model}", model_to_latex(problem.model)]
     if problem.priors:
         rows = [
@@ -56,14 +76,7 @@ parameter & prior & value \\\hline
         parts.append(r"\section*{Identifiable combinations}" + "\n" + _aligned(lines))
     if reduced is not None:
         parts.append(r"\section*{The same model in identifiable combinations}" + "\n" + model_to_latex(reduced))
-    body = "\n\n".join(parts)
-    return rf"""\documentclass{{article}}
-\usepackage{{amsmath}}
-\title{{{escaped(problem.name)}}}
-\begin{{document}}
-{body}
-\end{{document}}
-"""
+    return parts
 
 
 def model_to_latex(model: Model) -> str:
@@ -97,6 +110,8 @@ def name_to_latex(name: str) -> str:
     """A name as a modeller would write it: Greek letters, and what follows the first underscore as an index."""
     if name.endswith("(0)"):
         return f"{name_to_latex(name[:-3])}(0)"
+    if looks_like_another(name):
+        return rf"\mathtt{{{escaped(name)}}}"
     head, _, index = name.strip("_").partition("_")
     if not head:
         return rf"\mathit{{{escaped(name)}}}"
