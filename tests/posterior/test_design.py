@@ -84,6 +84,14 @@ def test_functions_without_derivatives_are_judged_by_numbers() -> None:
     assert fibre.dimension == 0  # every parameter for itself
 
 
+def test_models_that_are_undefined_where_they_start_are_judged_by_numbers() -> None:
+    model = Model.parse("A' = k - a*s*A\nB' = a*s*A - B\nA(0) = 0\nB(0) = 0\nshare = A/(A + B)", ["share"])
+    result = analysed(problem_of(model))
+    assert result.parameters == {"k": "not", "a": "not", "s": "not"}  # only a*s is determined
+    assert (result.scope, result.fibre_dimension, result.is_exact) == ("local", 2, False)
+    assert "divides by zero at its initial values" in identifiability_text(result)
+
+
 def test_functions_and_time_are_solved_for() -> None:
     model = Model.parse("x' = -exp(lk)*x*(1 + a*sin(3*t))\nx(0) = 1\ny = exp(ls)*exp(lv)*x", ["y"])
     result = analysed(problem_of(model))

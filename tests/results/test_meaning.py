@@ -64,7 +64,7 @@ def test_a_parameter_that_is_tied_to_others_says_to_which() -> None:
 def test_any_number_of_combinations_explains_what_depends_on_them(number: int) -> None:
     rng = np.random.default_rng(1)
     columns = {f"c{i}": rng.normal(size=4000) for i in range(number)}
-    analysis = SimpleNamespace(complete=True, combinations=[Name(name) for name in columns])
+    analysis = SimpleNamespace(complete=True, finer=False, combinations=[Name(name) for name in columns])
     features = _features(analysis, columns, None)
     assert _prior_share(columns["c0"] + columns[f"c{number - 1}"], features) < 0.01
     assert _prior_share(rng.normal(size=4000), features) > 0.95

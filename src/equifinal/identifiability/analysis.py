@@ -28,7 +28,7 @@ from equifinal.algebra.generators.candidates import Search
 from equifinal.algebra.generators.membership import alternatives, is_invariant
 from equifinal.algebra.generators.null_spaces import KernelField
 from equifinal.algebra.generators.selection import Generators
-from equifinal.errors import EquifinalError, IdentifiabilityError
+from equifinal.errors import EquifinalError, IdentifiabilityError, NoExactAnalysis
 from equifinal.identifiability.advice import Advice, advise
 from equifinal.identifiability.called import judged
 from equifinal.identifiability.child import Ended, Tell, in_child
@@ -235,10 +235,8 @@ class _Analysis:
                 else:
                     found.append(new)
         except BadPrime:
-            raise IdentifiabilityError(
-                "the model divides by zero at its initial values, so its outputs have no power series "
-                "at time 0; "
-                "start from other initial values"
+            raise NoExactAnalysis(
+                "the model divides by zero at its initial values, so its outputs have no power series at time 0"
             ) from None
         except OutOfTime:
             if not found:

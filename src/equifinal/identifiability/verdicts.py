@@ -21,6 +21,7 @@ from equifinal.language.parser import parse_expression
 from equifinal.showing import Shown
 
 GLOBALLY, LOCALLY, NOT, UNKNOWN = "globally", "locally", "not", "unknown"
+NUMBERS, NOTHING = "numbers", "nothing"  # assumptions where exact algebra says nothing: what verdicts come from then
 OUT_OF_TIME, TOO_LARGE = "out of time", "too large"
 
 
@@ -125,7 +126,8 @@ class Identifiability(Shown):
         Where the combinations are finer, those of them that are identifiable.
     assumptions
         What "identifiable" takes for granted: ``"rich inputs"`` and ``"seen moments"``, and from where parts of the
-        model start (`lifting`).
+        model start (`lifting`). Where there is no exact analysis, ``"numbers"`` if verdicts come from the rank of
+        sensitivities, or ``"nothing"`` if there are none.
     design
         What the experiments as they really are determine, locally, if that was found out (`posterior.design`).
     """
@@ -210,6 +212,11 @@ class Identifiability(Shown):
     def determined(self) -> tuple[Expression, ...]:
         """The combinations that data determine; all of them, unless they are finer than that."""
         return self.rational if self.finer else self.combinations
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether verdicts come from exact algebra, or at least no others do."""
+        return not {NUMBERS, NOTHING} & set(self.assumptions)
 
     @property
     def missing(self) -> str:

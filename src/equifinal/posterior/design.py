@@ -19,11 +19,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equifinal import ode
-from equifinal.errors import EquifinalError, IdentifiabilityError
+from equifinal.errors import EquifinalError, IdentifiabilityError, NoExactAnalysis
 from equifinal.identifiability.analysis import analyse
 from equifinal.identifiability.child import Ended, in_child
-from equifinal.identifiability.lifting.functions import NotLiftable
-from equifinal.identifiability.verdicts import LOCALLY, NOT, OUT_OF_TIME, UNKNOWN, Design, Identifiability
+from equifinal.identifiability.verdicts import (
+    LOCALLY,
+    NOT,
+    NOTHING,
+    NUMBERS,
+    OUT_OF_TIME,
+    UNKNOWN,
+    Design,
+    Identifiability,
+)
 from equifinal.language.expression import Expression, Name, evaluate, names, to_text
 from equifinal.language.functions import call_on_arrays
 from equifinal.language.lowering import without_conditions
@@ -66,14 +74,14 @@ def analysed(
 ) -> Identifiability:
     """What the models of a problem determine, and whether its experiments as they are determine as much.
 
-    Models that call functions without derivatives, such as ``max(x, 0)``, have no exact analysis. Each of their
-    parameters is then a combination of its own, and verdicts come from numbers alone.
+    Models that call functions without derivatives, such as ``max(x, 0)``, or that are 0/0 where they start, have no
+    exact analysis. Each of their parameters is then a combination of its own, and verdicts come from numbers alone.
     """
     models = [experiment.analysed for experiment in problem.experiments]
     end = time.monotonic() + time_limit
     try:
         found = analyse(models, time_limit=time_limit, effort=effort, seed=seed)
-    except NotLiftable as error:
+    except NoExactAnalysis as error:
         return _from_numbers(problem, error, seed, end)
     return examined(problem, found, seed=seed, end=end) if examine else found
 
@@ -116,24 +124,16 @@ def examined(problem: Problem, analysis: Identifiability, *, seed: int = 0, end:
     return replace(analysis, parameters=verdicts, design=design, fibre_dimension=dimension)
 
 
-def _from_numbers(problem: Problem, reason: NotLiftable, seed: int, end: float) -> Identifiability:
-    """Verdicts from the rank alone; every parameter is a combination of its own."""
-    best, in_time = _rank_until(end, problem, seed)
-    if not in_time:
-        raise IdentifiabilityError(f"{reason}; and its sensitivities were not computed within the time limit") from None
-    if best is None:
-        raise IdentifiabilityError(f"{reason}; and its sensitivities could not be computed either") from None
-    theta = tuple(dict.fromkeys(n for e in problem.experiments for n in e.analysed.parameters))
-    moving = np.linalg.norm(best.directions, axis=0) > FIXED
-    clear = best.gap > MARGIN
-    words = {n: UNKNOWN if not clear else NOT if m else LOCALLY for n, m in zip(theta, moving, strict=True)}
+def undecided(problem: Problem, reason: Exception) -> Identifiability:
+    """What is said of a problem of which no analysis can be made: each parameter is a combination of its own."""
+    theta = _parameters(problem)
     return Identifiability(
-        parameters=words,
+        parameters=dict.fromkeys(theta, UNKNOWN),
         quantities=dict.fromkeys(problem.quantities, UNKNOWN),
         alternatives={},
         combinations=tuple(map(Name, theta)),
         constants={},
-        fibre_dimension=len(theta) - best.rank,
+        fibre_dimension=0,
         fibre_degree=0,
         scope="local",
         complete=True,
@@ -141,11 +141,36 @@ def _from_numbers(problem: Problem, reason: NotLiftable, seed: int, end: float) 
         advice=(),
         error_probability=0.0,
         seconds=0.0,
-        certificate={"method": "the rank of sensitivities, in numbers alone", "reason": str(reason)},
+        certificate={"method": "nothing", "reason": str(reason)},
         finer=True,
-        assumptions=("numbers",),
+        assumptions=(NOTHING,),
+    )
+
+
+def _from_numbers(problem: Problem, reason: NoExactAnalysis, seed: int, end: float) -> Identifiability:
+    """Verdicts from the rank alone; every parameter is a combination of its own."""
+    best, in_time = _rank_until(end, problem, seed)
+    if not in_time:
+        raise IdentifiabilityError(f"{reason}; and its sensitivities were not computed within the time limit") from None
+    if best is None:
+        raise IdentifiabilityError(f"{reason}; and its sensitivities could not be computed either") from None
+    theta = _parameters(problem)
+    moving = np.linalg.norm(best.directions, axis=0) > FIXED
+    clear = best.gap > MARGIN
+    words = {n: UNKNOWN if not clear else NOT if m else LOCALLY for n, m in zip(theta, moving, strict=True)}
+    return replace(
+        undecided(problem, reason),
+        parameters=words,
+        fibre_dimension=len(theta) - best.rank,
+        certificate={"method": "the rank of sensitivities, in numbers alone", "reason": str(reason)},
+        assumptions=(NUMBERS,),
         design=Design(best.rank, best.rank, (), (), best.gap, POINTS),
     )
+
+
+def _parameters(problem: Problem) -> tuple[str, ...]:
+    """Of the models, in the order in which they appear."""
+    return tuple(dict.fromkeys(n for e in problem.experiments for n in e.analysed.parameters))
 
 
 # --- the rank ---
@@ -164,7 +189,7 @@ def _rank_until(end: float, problem: Problem, seed: int) -> tuple[_Rank | None, 
 
 def _rank(problem: Problem, seed: int) -> _Rank | None:
     """The largest rank at random parameters; None where nothing can be solved, or nobody says until when to look."""
-    theta = tuple(dict.fromkeys(n for e in problem.experiments for n in e.analysed.parameters))
+    theta = _parameters(problem)
     if not theta or any(name not in problem.priors for name in theta):
         return None
     spans = [_span(experiment) for experiment in problem.experiments]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from equifinal.identifiability.verdicts import GLOBALLY, LOCALLY, NOT
+from equifinal.identifiability.verdicts import GLOBALLY, LOCALLY, NOT, UNKNOWN
 from equifinal.language.expression import to_text
 from equifinal.plots import marginals
 from equifinal.prediction.predict import Check
@@ -73,9 +73,12 @@ def in_short(
 
 def _headline(meaning: Meaning) -> str:
     parameters, combinations = meaning.of_kind(PARAMETER), len(meaning.of_kind(COMBINATION))
-    counts = {word: sum(f.verdict == word for f in parameters) for word in (GLOBALLY, LOCALLY, NOT)}
+    counts = {word: sum(f.verdict == word for f in parameters) for word in (GLOBALLY, LOCALLY, NOT, UNKNOWN)}
     if not counts[NOT]:
         return headline(meaning.identifiability)
+    if counts[UNKNOWN] or (counts[LOCALLY] and meaning.identifiability.scope != "global"):
+        open_question = f"; of {counts[UNKNOWN]} it is not known" if counts[UNKNOWN] else ""
+        return f"{counts[NOT]} of the {len(parameters)} parameters cannot be identified{open_question}."
     start = f"{counts[GLOBALLY] or 'None'} of the {len(parameters)} parameters can be identified"
     start += f", {counts[LOCALLY]} only up to alternatives" if counts[LOCALLY] else ""
     combined = f"{combinations} combination{'s' * (combinations != 1)} of them"

@@ -55,6 +55,7 @@ def model(problem: Problem) -> dict[str, Any]:
 def knowable(meaning: Meaning, figures: Figures) -> dict[str, Any]:
     analysis = meaning.identifiability
     return {
+        "exact": analysis.is_exact,
         "headline": headline(analysis),
         "complete": analysis.complete,
         "diagram": figures(

@@ -176,7 +176,7 @@ def interpret(data: InferenceData, *, study: Study | None = None) -> Meaning:
         prior, posterior = prior[np.isfinite(prior)], posterior[np.isfinite(posterior)]
         count = analysis.alternatives.get(name, 0)
         findings.append(Finding(name, kind, expression, verdict, count, prior, posterior, told, share))
-    weakest = _weakest(fibre, before, after)
+    weakest = None if analysis.finer else _weakest(fibre, before, after)
     return Meaning(problem, analysis, tuple(findings), weakest, fibre)
 
 
@@ -231,7 +231,7 @@ def _against_prior(prior: Prior, posterior: Array) -> Information:
 
 def _features(analysis: Identifiability, columns: Mapping[str, Array], fibre: Fibre | None) -> Array | None:
     """Scores of the combinations, their squares and products: enough for a smooth function near the posterior."""
-    if not analysis.complete:
+    if not analysis.complete or analysis.finer:  # finer ones hold more still than the data do
         return None
     functions = fibre.functions if fibre else analysis.combinations
     values = [_values(f, columns) for f in functions]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from warnings import warn
 
 from equifinal.errors import DataError, EquifinalError, IdentifiabilityError
+from equifinal.posterior.design import undecided
 from equifinal.posterior.study import Study
 from equifinal.prediction.predict import check, posterior_rows
 from equifinal.problem.problem import Problem
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 class Fit(Shown):
     """A finished (or interrupted) fit and where its results are.
 
-    ``meaning`` is None where no analysis was wanted or could be made, ``report`` where none was written. ``concerns``
+    ``meaning`` is None where no analysis was wanted, ``report`` where none was written. ``concerns``
     are about the draws, ``discords`` about how data, model and priors conform.
     """
 
@@ -113,12 +114,12 @@ def fit(
     run_settings(problem, settings)  # before a folder is made
     target = claim_folder(problem.name) if folder is None else folder
     with owned(target, overwrite), to_be_continued(target):
-        known = _analysed(study) if analysis else None
+        study = _analysed(study) if analysis else study
         with show_compiling(progress):
             compile_ahead()
         before = foreseen(problem)
         if announce is not None:
-            announce(known, before)
+            announce(study.analysis if analysis else None, before)
         data = sample(
             study,
             **{key: value for key, value in settings.items() if value is not None},
@@ -131,7 +132,7 @@ def fit(
         path = _saved(data, target)
         (target / REPORT).unlink(missing_ok=True)  # of results that are no more
         result.require_whole(path)  # the checkpoint goes only when the results are surely there
-        done = _interpreted(data, path, study if known is not None else None, before)
+        done = _interpreted(data, path, study if analysis else None, before)
         if finish is not None:
             done = finish(done)
         if not data.attrs["interrupted"]:
@@ -166,10 +167,11 @@ def _interpreted(data: InferenceData, path: Path, study: Study | None, before: l
     return Fit(data, summary, diagnostics.concerns(data, summary), path, meaning, discords=found)
 
 
-def _analysed(study: Study) -> Identifiability | None:
-    """Give what can be known; None, with a warning, where the analysis failed: that is no reason not to fit."""
+def _analysed(study: Study) -> Study:
+    """The study with what can be known; with a warning where that failed, which is no reason not to fit."""
     try:
-        return study.analysis
+        _ = study.analysis
     except IdentifiabilityError as error:
-        warn(f"the identifiability analysis failed, so there will be no report: {error}", stacklevel=2)
-        return None
+        warn(f"the identifiability analysis failed: {error}", stacklevel=2)
+        return Study(study.problem, analysis=undecided(study.problem, error))
+    return study

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from equifinal.identifiability.advice import Advice
 from equifinal.identifiability.freedoms import AnyOrder, Exchange, Freedom, JointMotion, Scaling, SeveralValues, Shift
-from equifinal.identifiability.verdicts import GLOBALLY, OUT_OF_TIME
+from equifinal.identifiability.verdicts import GLOBALLY, NOTHING, NUMBERS, OUT_OF_TIME
 from equifinal.language.expression import number_text, to_text
 
 if TYPE_CHECKING:
@@ -164,8 +164,7 @@ def _sections(result: Identifiability) -> Iterator[tuple[str, list[str]]]:
     if result.finer:
         if result.functions:
             yield COMBINATIONS, list(result.functions)
-        shown = ", ".join(map(to_text, result.combinations))
-        yield "What samplers use", [f"{shown}: finer than what data determine, which is right, but less efficient"]
+        yield "What samplers use", [_finer_sentence(result)]
     elif result.combinations and (result.fibre_dimension or result.fibre_degree > 1):
         lines = [to_text(c) for c in result.combinations]
         if result.constants:
@@ -180,14 +179,23 @@ def _sections(result: Identifiability) -> Iterator[tuple[str, list[str]]]:
         yield "What would help", [advice_sentence(advice) for advice in result.advice]
 
 
+def _finer_sentence(result: Identifiability) -> str:
+    if not result.is_exact:
+        return "each parameter by itself: no combinations of them are known"
+    shown = ", ".join(map(to_text, result.combinations))
+    return f"{shown}: finer than what data determine, which is right, but less efficient"
+
+
 def assumption_sentence(result: Identifiability) -> str:
     """What "identifiable" takes for granted; nothing for models to which nothing happens."""
     assumed = [ASSUMPTIONS[code] for code in result.assumptions if code in ASSUMPTIONS]
-    if "numbers" in result.assumptions:
+    if NUMBERS in result.assumptions:
         return (
-            "The model has no exact analysis, since it calls a function without derivatives; these verdicts are local, "
-            "and come from the rank of the sensitivities of these experiments, in numbers alone."
+            "The model has no exact analysis; these verdicts are local, and come from the rank of the sensitivities of "
+            "these experiments, in numbers alone."
         )
+    if NOTHING in result.assumptions:
+        return "No analysis could be made, so that it is not known what data could determine."
     return f"Identifiable means: if {listed(assumed)}." if assumed else ""
 
 
@@ -197,7 +205,7 @@ def design_sentences(result: Identifiability) -> list[str]:
     design = result.design
     if design is None and sentences and result.unfinished == OUT_OF_TIME:
         sentences.append("There was no time to find out how much they determine.")
-    if design is None or "numbers" in result.assumptions:
+    if design is None or NUMBERS in result.assumptions:
         return sentences
     where = f"at {design.points} random points of the prior, dense times, to 1e-12"
     if not design.is_clear:
@@ -247,6 +255,8 @@ def headline(result: Identifiability) -> str:
     r, degree = result.fibre_dimension, result.fibre_degree
     if r == 0 and degree == 1:
         return "Everything is identifiable: no two parameter sets give the same output."
+    if set(result.parameters.values()) == {"unknown"}:
+        return "It is not known which parameters are identifiable."
     if "unknown" in result.parameters.values():
         return "Of some parameters it is not known whether they are identifiable."
     if r == 0 and degree == 0:
@@ -260,8 +270,10 @@ def headline(result: Identifiability) -> str:
 
 def sureness(result: Identifiability, timed: bool = True) -> str:
     """Say how an analysis was made and how sure it is; the time it took can be left out, as it varies."""
-    if "numbers" in result.assumptions:
-        return f"Found by {result.certificate['method']}. {result.certificate.get('reason', '')}."
+    if NOTHING in result.assumptions:
+        return f"Nothing was found out, since {result.certificate['reason']}."
+    if NUMBERS in result.assumptions:
+        return f"Found by {result.certificate['method']}, since {result.certificate['reason']}."
     within = f" in {result.seconds:.2g} s" if timed else ""
     check = ", checked by moving along the fibre" if result.certificate.get("moved_along_fibre") else ""
     return (

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from math import floor
 
-from equifinal.errors import IdentifiabilityError
+from equifinal.errors import NoExactAnalysis
 from equifinal.identifiability.lifting.atoms import Key, Vector, divided, hashable, in_whole_numbers
 from equifinal.identifiability.lifting.lifted import Tie
 from equifinal.language.expression import Call, Expression, Name, Number, Power, Product, Sum, names, to_text
@@ -32,7 +32,7 @@ from equifinal.language.rational import (
 Rotation = tuple[Expression, Expression]  # cosine and sine
 
 
-class NotLiftable(IdentifiabilityError):
+class NotLiftable(NoExactAnalysis):
     """A model that has no rational form."""
 
 
