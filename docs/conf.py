@@ -61,5 +61,5 @@ html_theme_options: dict[str, Any] = {
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
-html_sidebars = {"index": [], "gallery": []}
+html_sidebars = {"index": [], "gallery": [], "collection": []}
 copybutton_exclude = ".linenos, .gp, .go"
