@@ -183,6 +183,9 @@ VARIED: dict[str, str] = {
     "rest under an input": DRIVEN.replace(
         "[model]", "[model]\ninitial = 'steady state'\nbefore = { inputs = { u = 2 } }"
     ),
+    "an output that is a number": DECAY.replace("c(0) = 0", "c(0) = 0\nnone = 0").replace('["x"]', '["x", "none"]')
+    + "[noise]\nx = { family = 'normal', sd = 's' }\nnone = { family = 'normal', sd = 1 }\n"
+    + "[data]\ntime = [1, 2]\nx = [8, 5]\nnone = [0.3, -0.4]\n",
     "names": NAMES,
     "several": SEVERAL,
 }

@@ -89,10 +89,11 @@ class CommonModel:
             for name, value in (*self.values(model).items(), *_held(model).items()):
                 given.setdefault(name, []).append(value)
         levels = {name for model in self.models for name in model.levels}
+        outputs = {name for model in self.models for name in model.outputs}
         constants: dict[str, Expression] = {}
         definitions: dict[str, Expression] = {}
         for name, values in given.items():
-            plain = all(isinstance(value, Number) for value in values)
+            plain = name not in outputs and all(isinstance(value, Number) for value in values)
             if plain or name in levels or name in self.starts.values() or len(set(values)) > 1:
                 constants[name] = next((value for value in values if isinstance(value, Number)), ONE)
             else:
