@@ -78,6 +78,10 @@ class CommonModel:
         other = {n: v for n, v in _held(model).items() if n in self.constants and n in now and now[n] != v}
         return {n: v for n, v in other.items() if n not in self.starts.values()}
 
+    def held_values(self, model: Model) -> dict[str, Expression]:
+        """Everything that was constant while an experiment was at rest before its start."""
+        return _held(model)
+
     def held_inputs(self, model: Model) -> dict[str, Expression]:
         """The inputs while an experiment was at rest before its start."""
         held = _values(model.before) if model.before is not None else {}

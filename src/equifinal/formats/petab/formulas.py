@@ -35,8 +35,9 @@ _COMPARISONS: dict[str, Callable[[Expression, Expression], Expression]] = {
     "!=": lambda a, b: Call("ne", (a, b)),
 }
 _LITERALS = {"true": ONE, "false": ZERO}
+FUNCTIONS = {"pow", "log", "log2", "log10", "min", "max", "piecewise", *_OF_ONE}
 # words that are no identifiers, in any case of their letters
-RESERVED = {"time", "true", "false", "inf", "nan", "pow", "log", "log2", "log10", "min", "max", "piecewise", *_OF_ONE}
+RESERVED = {"time", "true", "false", "inf", "nan", *FUNCTIONS}
 _SEVERAL = ("pow", "log", "log2", "log10", "min", "max", "piecewise")
 
 

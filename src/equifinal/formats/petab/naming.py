@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from equifinal.formats.petab.formulas import RESERVED
+from equifinal.formats.petab.tables import MISSING
 from equifinal.formats.sbml.writing import identifier
 from equifinal.language.expression import TIME, Expression, Name, substitute
 from equifinal.language.model import Model
@@ -36,7 +37,7 @@ def identifiers(problem: Problem) -> dict[str, str]:
     )
     for name in every:
         plain = identifier("".join(map(_ascii, name)))
-        while plain in found.values() or plain.lower() in RESERVED:
+        while plain in found.values() or plain.lower() in (*RESERVED, *MISSING):
             plain += "_"
         found[name] = plain
     return {**found, TIME: "time"}

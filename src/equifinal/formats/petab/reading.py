@@ -225,7 +225,7 @@ class Read:
         self._assemble(
             part,
             measurements,
-            lambda key, row: course_2(key[0], experiments, conditions, part.network, part.known, row),
+            lambda key, row: course_2(key[0], experiments, conditions, part.network, part.known, part.names, row),
         )
 
 
