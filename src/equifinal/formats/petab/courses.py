@@ -144,6 +144,8 @@ def course_2(
         if condition and condition not in conditions:
             raise DataError(f"{period.place}: unknown condition '{condition}'{did_you_mean(condition, conditions)}")
         for name, (change, value) in (conditions[condition] if condition else {}).items():
+            if name in in_table:
+                raise DataError(f"{change.place}: '{name}' is in the parameter table, which no condition can change")
             for used in (name, *names(value)):
                 if not known(used) and used != TIME:
                     raise DataError(f"{change.place}: unknown name '{used}'{did_you_mean(used, network.names)}")
