@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+
+import numpy as np
 
 from equifinal.errors import DataError
 from equifinal.formats.sbml.writing import identifier
@@ -67,6 +70,8 @@ class Syntax:
         if function in CONDITIONS:
             sign = "<" if function == "before" else "<="
             return self.choice(f"t {sign} {written[0]}", "1.0", "0.0")
+        if function == "above":
+            return self.choice(f"{written[0]} > 0.0", "1.0", "0.0")
         if function == "power":
             return self.power(*written)
         if function == "piecewise":
@@ -85,9 +90,14 @@ class Syntax:
         """A name in this language for each name of a model."""
         found: dict[str, str] = {}
         for word in dict.fromkeys(words):
-            name = identifier(word)
-            while name in self.reserved or name in found.values() or name.startswith("_"):
-                name = f"{name.lstrip('_')}_" if name.lstrip("_") else "name_"
+            name = identifier(word).strip("_")  # Stan has no names that begin or end with two of them
+            name = name if name[:1].isalpha() else f"name_{name}".rstrip("_")
+            if word.endswith("_") and not word.endswith("__"):
+                name += "_"
+            plain, k = name, 1
+            while name in self.reserved or name in found.values():
+                k += 1
+                name = f"{plain}_{k}" if k > 2 or plain.endswith("_") else f"{plain}_"
             found[word] = name
         return found
 
@@ -111,20 +121,24 @@ def needed(model: Model, roots: Iterable[Expression]) -> list[str]:
     return [name for name in in_order(model.definitions) if name in wanted]
 
 
-def check_plain(problem: Problem, language: str) -> None:
-    """Refuse what the programs written here do not do."""
+def refuse(problem: Problem, language: str, reasons: Callable[[Experiment], Mapping[str, bool]]) -> None:
+    """Refuse what the programs written here do not do: name it, its experiment, and what can express it.
+
+    Raises
+    ------
+    DataError
+    """
     for experiment in problem.experiments:
-        model = experiment.model
-        reasons = {
-            "known inputs": bool(model.inputs),
-            "doses, switches or other events": bool(model.events or model.levels),
-            "a steady state before the start": model.before is not None,
-            "an onset": model.onset is not None,
-            "censored data": any(entry.censored.any() for entry in experiment.observations),
-        }
-        for what, there in reasons.items():
+        at_rest = {"a steady state before its start": experiment.model.before is not None}
+        forever = {"data at time infinity": any(np.isinf(entry.times).any() for entry in experiment.observations)}
+        for what, there in (at_rest | forever | dict(reasons(experiment))).items():
             if there:
-                raise DataError(f"the problem has {what}, which is not exported to {language}")
+                where = f"experiment '{experiment.name}'" if experiment.name else "the problem"
+                raise DataError(f"{where} has {what}, which is not exported to {language}; {_instead(language, what)}")
+
+
+def _instead(language: str, what: str) -> str:
+    return "try `to` petab" if language == "PyMC" or "steady" in what or "infinity" in what else "try `to` pymc"
 
 
 def every_name(problem: Problem) -> list[str]:
@@ -132,10 +146,11 @@ def every_name(problem: Problem) -> list[str]:
     found = list(problem.parameters)
     for experiment in problem.experiments:
         model = experiment.model
-        found += [*model.states, *model.constants, *model.definitions, *model.outputs]
+        found += [*model.states, *model.levels, *model.constants, *model.definitions, *model.outputs]
     return list(dict.fromkeys(found))
 
 
-def rows_of(experiment: Experiment) -> list[float]:
-    """The times at which outputs are needed, in order, without the start."""
-    return [float(t) for t in experiment.grid() if t > 0]
+def times_of(experiment: Experiment) -> list[float]:
+    """The times at which outputs are needed, in order."""
+    seen = {t for entry in experiment.observations for t in (*entry.times.tolist(), *entry.previous.tolist())}
+    return sorted(t for t in seen if not math.isnan(t))

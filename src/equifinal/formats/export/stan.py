@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping
 
 from equifinal.errors import DataError
-from equifinal.formats.export.code import Syntax, check_plain, every_name, needed, rows_of
+from equifinal.formats.export.code import Syntax, every_name, needed, refuse, times_of
 from equifinal.language.expression import Expression, Name
 from equifinal.problem.data import Experiment, Observations
 from equifinal.problem.prior import Prior
@@ -22,12 +22,14 @@ _WORDS = (
     "t x p start times y total alignas alignof and asm auto bool case catch char class const constexpr default delete "
     "do double enum explicit export extern float friend goto inline long mutable namespace new not operator or private "
     "protected public register short signed sizeof static struct switch template this throw try typedef typeid "
-    "typename union unsigned using virtual volatile xor e pi"
+    "typename union unsigned using virtual volatile xor e pi log_lik"
 )
 STAN = Syntax(
     functions={
         **{name: name for name in ("exp", "log", "sin", "cos", "tan", "tanh")},
         "abs": "abs",
+        "arctan": "atan",
+        "floor": "floor",
         "min": "fmin",
         "max": "fmax",
     },
@@ -73,7 +75,7 @@ def problem_to_stan(problem: Problem) -> str:
     DataError
         If the problem has what the program cannot do.
     """
-    check_plain(problem, "Stan")
+    refuse(problem, "Stan", _not_written)
     problem.require_complete()
     called = STAN.names(every_name(problem))
     functions = "\n\n".join(
@@ -95,8 +97,18 @@ def problem_to_stan(problem: Problem) -> str:
     return f"// {problem.name}\n" + "\n".join(f"{title} {{\n{inside}\n}}" for title, inside in blocks.items()) + "\n"
 
 
+def _not_written(experiment: Experiment) -> dict[str, bool]:
+    model = experiment.model
+    return {
+        "known inputs": bool(model.inputs),
+        "doses, switches or other events": bool(model.events or model.levels),
+        "an onset": model.onset is not None,
+        "censored data": any(entry.censored.any() for entry in experiment.observations),
+    }
+
+
 def _experiment(problem: Problem, experiment: Experiment, i: int, called: Mapping[str, str]) -> str:
-    model, times = experiment.model, rows_of(experiment)
+    model, times = experiment.model, [t for t in times_of(experiment) if t > 0]
     unpacked = [f"    real {called[name]} = p[{k}];" for k, name in enumerate(problem.parameters, start=1)]
     constants = [f"    real {called[name]} = {float(value)!r};" for name, value in model.constants.items()]
     states = [f"    real {called[x]} = x[{k}];" for k, x in enumerate(model.states, start=1)]
