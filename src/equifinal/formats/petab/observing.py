@@ -99,9 +99,7 @@ def observables_of(
     for entry in entries:
         family = entry.noise.family
         if family not in NOISE:
-            raise DataError(
-                f"'{entry.output}' has {family} noise, which PEtab cannot express; it has normal and laplace"
-            )
+            raise DataError(f"'{entry.output}' has {family} noise, which PEtab does not have")
         if entry.increment:
             raise DataError(f"'{entry.output}' is observed by its increments, which PEtab cannot express")
         if entry.censored.any():

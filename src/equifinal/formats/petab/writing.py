@@ -1,7 +1,7 @@
 """A problem as PEtab, version 2: a YAML file, tables, and the model in SBML.
 
 What is different in an experiment stands in its conditions, what happens at known times in its periods. What PEtab
-cannot express is refused by name: counts, censored data, increments, known inputs, priors that it does not have.
+cannot express is refused by name: counts, censored data, increments, priors that it does not have.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 
 from equifinal.errors import DataError
 from equifinal.formats.common_model import CommonModel
+from equifinal.formats.export.inputs import with_inputs_written
 from equifinal.formats.petab.formula_writing import formula_text
 from equifinal.formats.petab.naming import identifiers, renamed_model
 from equifinal.formats.petab.observing import observables_of, shape_of
@@ -61,8 +62,15 @@ def problem_to_petab(problem: Problem, nominal: Mapping[str, float]) -> dict[str
 
 class _Writer:
     def __init__(self, problem: Problem, nominal: Mapping[str, float]):
-        self.names = identifiers(problem)
-        self.problem, self.nominal = problem, nominal
+        for experiment in problem.experiments:
+            if experiment.inputs and experiment.model.before is not None:
+                where = f"experiment '{experiment.name}'" if experiment.name else "the problem"
+                raise DataError(
+                    f"{where} has known inputs and a steady state before its start, not both of which PEtab has"
+                )
+        plain = (replace(e, model=with_inputs_written(e), inputs={}) for e in problem.experiments)
+        self.problem = problem = replace(problem, experiments=tuple(plain))
+        self.names, self.nominal = identifiers(problem), nominal
         self.common = CommonModel(problem)
         seen = [entry for e in problem.experiments for entry in e.observations if entry.values.size]
         formulas = self._formulas
@@ -91,8 +99,6 @@ class _Writer:
 
     def _model(self) -> str:
         common, first = self.common, self.common.models[0]
-        if first.inputs:
-            raise DataError("the model has known inputs, which PEtab cannot express")
         kept = {n: e for n, e in common.definitions.items() if n not in self._formulas}
         constants = {n: v.value for n, v in common.constants.items() if isinstance(v, Number)}
         whole = Model(
