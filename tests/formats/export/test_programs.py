@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+import importlib.util
+import subprocess
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -73,3 +77,34 @@ def test_data_at_infinity_are_refused() -> None:
     for to in ("pymc", "stan"):
         with pytest.raises(DataError, match="data at time infinity"):
             exported(endless, problem.nominal, to)
+
+
+@pytest.mark.parametrize("name", [name for name in VARIED if name not in RESTING])
+def test_stan_accepts_the_program(name: str, tmp_path: Path) -> None:
+    """Syntax and types, by the compiler that comes with httpstan."""
+    package = importlib.util.find_spec("httpstan")
+    problem = toml.loads(VARIED[name])
+    path = tmp_path / "problem.stan"
+    path.write_text(exported(problem, problem.nominal, "stan")["problem.stan"])
+    if package is None or package.origin is None:
+        pytest.skip("Stan's compiler is not installed; uv run --with httpstan pytest runs this")
+    compiler = Path(package.origin).parent / "stanc"
+    done = subprocess.run([compiler, path, "--o", tmp_path / "out.hpp"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.slow  # Stan compiles each for a minute
+@pytest.mark.parametrize("name", ["infusion", "onset and dose", "limits of cells", "doses at observations", "input"])
+def test_stan_computes_the_same(name: str) -> None:
+    pytest.importorskip("httpstan", reason="Stan is not installed; uv run --with httpstan --with setuptools runs this")
+    from httpstan import models
+
+    problem = toml.loads(VARIED[name])
+    problem = replace(problem, solver=replace(problem.solver, rtol=1e-9, atol=1e-11))
+    program = exported(problem, problem.nominal, "stan")["problem.stan"]
+    asyncio.run(models.build_services_extension_module(program, ["-O0"]))
+    stan: Any = models.import_services_extension_module(models.calculate_model_name(program))
+    free = stan.transform_inits({}, dict(problem.nominal))
+    own = at_nominal(problem)
+    assert own is not None
+    assert stan.write_array({}, free, True, False)[-1] == pytest.approx(own.log_likelihood, abs=1e-5, rel=1e-6)

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
 
 from equifinal.errors import DataError
+from equifinal.formats.export.inputs import with_inputs_written
 from equifinal.formats.sbml.writing import identifier
 from equifinal.language.checks import in_order
 from equifinal.language.expression import TIME, Call, Expression, Name, Number, Power, Product, Sum, names
 from equifinal.language.functions import CONDITIONS
+from equifinal.language.lowering import without_conditions
 from equifinal.language.model import Model
 from equifinal.problem.data import Experiment
 from equifinal.problem.problem import Problem
@@ -121,7 +123,7 @@ def needed(model: Model, roots: Iterable[Expression]) -> list[str]:
     return [name for name in in_order(model.definitions) if name in wanted]
 
 
-def refuse(problem: Problem, language: str, reasons: Callable[[Experiment], Mapping[str, bool]]) -> None:
+def refuse(problem: Problem, language: str) -> None:
     """Refuse what the programs written here do not do: name it, its experiment, and what can express it.
 
     Raises
@@ -129,16 +131,19 @@ def refuse(problem: Problem, language: str, reasons: Callable[[Experiment], Mapp
     DataError
     """
     for experiment in problem.experiments:
-        at_rest = {"a steady state before its start": experiment.model.before is not None}
-        forever = {"data at time infinity": any(np.isinf(entry.times).any() for entry in experiment.observations)}
-        for what, there in (at_rest | forever | dict(reasons(experiment))).items():
+        endless = any(np.isinf(entry.times).any() for entry in experiment.observations)
+        for what, there in (
+            ("a steady state before its start", experiment.model.before is not None),
+            ("data at time infinity", endless),
+        ):
             if there:
                 where = f"experiment '{experiment.name}'" if experiment.name else "the problem"
-                raise DataError(f"{where} has {what}, which is not exported to {language}; {_instead(language, what)}")
+                raise DataError(f"{where} has {what}, which is not exported to {language}; try `to` petab")
 
 
-def _instead(language: str, what: str) -> str:
-    return "try `to` petab" if language == "PyMC" or "steady" in what or "infinity" in what else "try `to` pymc"
+def lowered(experiment: Experiment) -> Experiment:
+    """Known inputs as formulas of time, and conditions on time as levels and events."""
+    return replace(experiment, model=without_conditions(with_inputs_written(experiment)), inputs={})
 
 
 def every_name(problem: Problem) -> list[str]:

@@ -12,10 +12,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from equifinal.errors import DataError
-from equifinal.formats.export.code import Syntax, every_name, needed, refuse, times_of
-from equifinal.formats.export.inputs import with_inputs_written
+from equifinal.formats.export.code import Syntax, every_name, lowered, needed, refuse, times_of
 from equifinal.language.expression import Expression, Name
-from equifinal.language.lowering import without_conditions
 from equifinal.language.model import Event, Model
 from equifinal.problem.data import Experiment, Observations
 from equifinal.problem.prior import Prior
@@ -78,9 +76,9 @@ def problem_to_pymc(problem: Problem, values: Mapping[str, float]) -> str:
     DataError
         If the problem has what the script cannot do.
     """
-    refuse(problem, "PyMC", lambda experiment: {})
+    refuse(problem, "PyMC")
     problem.require_complete()
-    problem = replace(problem, experiments=tuple(map(_lowered, problem.experiments)))
+    problem = replace(problem, experiments=tuple(map(lowered, problem.experiments)))
     called = PYTHON.names(every_name(problem))
     parts = [_HEAD.format(name=problem.name.replace("\\", "/").replace('"', "'"))]
     parts.append(f"PARAMETERS = {list(problem.parameters)!r}")
@@ -99,12 +97,6 @@ def problem_to_pymc(problem: Problem, values: Mapping[str, float]) -> str:
     }
     parts.append(_MODEL.format(priors="\n".join(lines), order=order, start=start))
     return "\n\n\n".join(parts) + "\n"
-
-
-def _lowered(experiment: Experiment) -> Experiment:
-    """Known inputs as formulas of time, and conditions on time as levels and events."""
-    model = without_conditions(with_inputs_written(experiment))
-    return replace(experiment, model=model, inputs={})
 
 
 _HEAD = '''"""{name}, for PyMC."""
