@@ -84,9 +84,9 @@ def _reduced(problem: Problem, values: Mapping[str, float], data: Any) -> Repara
     fibre = fibre_of(problem, outputs_only=True, analysis=analysis)
     found = reparametrised(fibre, values, names_in([problem.model]))
     if found is None:
-        raise DataError(
-            "there is no such model in closed form: everything is identifiable, or the chart is not rational"
-        )
+        if not fibre.dimension:
+            raise DataError("the data can determine all parameters: the model is its own identifiable model")
+        raise DataError("the identifiable model has no closed form, because the chart of the fibre is not rational")
     return found
 
 
