@@ -108,3 +108,11 @@ def test_stan_computes_the_same(name: str) -> None:
     own = at_nominal(problem)
     assert own is not None
     assert stan.write_array({}, free, True, False)[-1] == pytest.approx(own.log_likelihood, abs=1e-5, rel=1e-6)
+
+
+def test_a_document_has_what_happens() -> None:
+    problem = toml.loads(VARIED["rest, then a switch"])
+    text = exported(problem, problem.nominal, "latex")["problem.tex"]
+    assert r"\section*{What happens}" in text
+    assert text.count(r"\item") >= 2
+    assert "What happens" not in exported(toml.loads(VARIED["limits"]), {"d": 1.0, "s": 1.0}, "latex")["problem.tex"]
