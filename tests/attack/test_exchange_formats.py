@@ -149,3 +149,16 @@ def test_the_command_line_says_it_in_a_line(
     assert ended.value.code == 2
     assert shown.startswith("error: ")
     assert "Traceback" not in shown
+
+
+def test_what_a_terminal_would_obey_is_not_printed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cells = FILES_1["measurements.tsv"].replace("c0", "c\x1b[31m0")
+    path = write(tmp_path / "inside", {**FILES_1, "measurements.tsv": cells})
+    monkeypatch.setattr("sys.argv", ["equifinal", "check", str(path)])
+    with pytest.raises(SystemExit):
+        cli.main()
+    shown = capsys.readouterr().err
+    assert "unknown condition" in shown
+    assert "\x1b" not in shown

@@ -105,7 +105,8 @@ def test_an_exported_script_runs_alone(tmp_path: Path, monkeypatch: pytest.Monke
 @pytest.mark.parametrize(
     ("example", "tool", "words"),
     [
-        ("treatment", "stan", "events"),
+        ("signalling", "stan", "experiment 'strong' has a steady state before its start"),
+        ("doses", "petab", "'gut' changes at time 12, after an observation"),
         ("treatment", "petab", "censored"),
         ("influenza", "petab", "negative-binomial"),
         ("si", "word", "petab"),

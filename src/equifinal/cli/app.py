@@ -52,7 +52,7 @@ def main() -> None:
         print(f"{error}; run the same command to resume", file=sys.stderr)
         sys.exit(130)
     except EquifinalError as error:
-        print(f"error: {with_flags(str(error))}", file=sys.stderr)
+        print(f"error: {_shown(with_flags(str(error)))}", file=sys.stderr)
         sys.exit(2)
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
@@ -91,7 +91,12 @@ def _interrupt_politely() -> None:
 
 
 def _show_warning(message: Warning | str, *_: Any) -> None:
-    print(f"warning: {with_flags(str(message))}", file=sys.stderr)
+    print(f"warning: {_shown(with_flags(str(message)))}", file=sys.stderr)
+
+
+def _shown(message: str) -> str:
+    """A message may quote a file, and what a terminal would obey is not printed."""
+    return "".join(char if char.isprintable() or char == "\n" else "\ufffd" for char in message)
 
 
 def _version(value: bool) -> None:

@@ -42,8 +42,13 @@ class CommonModel:
         self.starts: dict[str, str] = self._starts()
         self.constants, self.definitions = self._sorted()
 
+    @property
+    def taken(self) -> set[str]:
+        """Every name of its models."""
+        return {n for m in self.models for n in (*m.definitions, *m.constants, *m.levels, *m.parameters, *m.states)}
+
     def _starts(self) -> dict[str, str]:
-        taken = {n for m in self.models for n in (*m.definitions, *m.constants, *m.levels, *m.parameters, *m.states)}
+        taken = self.taken
         found: dict[str, str] = {}
         for x in self.models[0].states:
             if len({came_from(model, x) for model in self.models}) > 1:
@@ -73,16 +78,26 @@ class CommonModel:
         other = {n: v for n, v in _held(model).items() if n in self.constants and n in now and now[n] != v}
         return {n: v for n, v in other.items() if n not in self.starts.values()}
 
+    def held_values(self, model: Model) -> dict[str, Expression]:
+        """Everything that was constant while an experiment was at rest before its start."""
+        return _held(model)
+
+    def held_inputs(self, model: Model) -> dict[str, Expression]:
+        """The inputs while an experiment was at rest before its start."""
+        held = _values(model.before) if model.before is not None else {}
+        return {n: held[n] for n in model.inputs if n in held}
+
     def _sorted(self) -> tuple[dict[str, Expression], dict[str, Expression]]:
         given: dict[str, list[Expression]] = {}
         for model in self.models:
             for name, value in (*self.values(model).items(), *_held(model).items()):
                 given.setdefault(name, []).append(value)
         levels = {name for model in self.models for name in model.levels}
+        outputs = {name for model in self.models for name in model.outputs}
         constants: dict[str, Expression] = {}
         definitions: dict[str, Expression] = {}
         for name, values in given.items():
-            plain = all(isinstance(value, Number) for value in values)
+            plain = name not in outputs and all(isinstance(value, Number) for value in values)
             if plain or name in levels or name in self.starts.values() or len(set(values)) > 1:
                 constants[name] = next((value for value in values if isinstance(value, Number)), ONE)
             else:
@@ -94,9 +109,13 @@ def _held(model: Model) -> dict[str, Expression]:
     """Constants and constant definitions as they were before a model started, if it started from rest."""
     if model.before is None:
         return {}
-    found: dict[str, Expression] = {name: Number(value) for name, value in model.before.constants.items()}
     timed = {n for n, e in model.definitions.items() if any(call.function in CONDITIONS for call in calls(e))}
-    return found | {n: e for n, e in model.before.definitions.items() if n not in timed and n not in model.outputs}
+    others = timed | {*model.outputs, *model.inputs}
+    return {n: e for n, e in _values(model.before).items() if n not in others}
+
+
+def _values(model: Model) -> dict[str, Expression]:
+    return {**{name: Number(value) for name, value in model.constants.items()}, **model.definitions}
 
 
 def came_from(model: Model, x: str) -> Expression:

@@ -19,11 +19,13 @@ import numpy as np
 from equifinal.errors import DataError, EquifinalError
 from equifinal.formats import toml
 from equifinal.formats.common_model import CommonModel
+from equifinal.formats.sbml.names import fresh
+from equifinal.language.checks import free_names
 from equifinal.language.expression import Expression, Number, evaluate, names, number_text, to_text
 from equifinal.language.functions import call_on_arrays
 from equifinal.language.lowering import without_conditions
 from equifinal.language.model import Event, Model
-from equifinal.problem.data import Experiment
+from equifinal.problem.data import Experiment, Observations, unknowns
 from equifinal.problem.labels import Label
 from equifinal.problem.noise import Noise
 from equifinal.problem.prior import Prior
@@ -64,6 +66,8 @@ class _Writer:
         model = [f"outputs = {_list(map(_quoted, outputs))}"]
         if self.models[0].inputs:
             model.append(f"inputs = {_list(map(_quoted, self.models[0].inputs))}")
+        if self._alone:
+            model += self._start_lines(self.models[0])
         model.append(f'equations = """\n{self._equations()}\n"""')
         parts = ["\n".join(["[model]", *model])]
         if self.common.constants:
@@ -77,9 +81,12 @@ class _Writer:
         labels = {n: _label(vars(label)) for n, label in _labels(problem).items() if n not in problem.priors}
         if labels:
             parts.append(_table("labels", {("time" if n == "t" else n): text for n, text in labels.items()}))
-        parts += self._experiments()
+        for experiment in problem.experiments:
+            parts += self._experiment(experiment, "" if self._alone else "experiment.")
         if problem.solver != SolverSettings():
             parts.append(_table("solver", {k: _plain(v) for k, v in vars(problem.solver).items()}))
+        if problem.sampling:
+            parts.append(_table("sampling", {k: _setting(v) for k, v in problem.sampling.items()}))
         return "\n\n".join(parts) + "\n"
 
     def _equations(self) -> str:
@@ -87,7 +94,16 @@ class _Writer:
         lines = [f"{x}' = {_text(model.equations[x])}" for x in model.states]
         lines += [f"{name} = {_text(value)}" for name, value in self.common.definitions.items()]
         lines += [f"{x}(0) = {_text(self.common.initial(x))}" for x in model.states]
+        if idle := self._idle():  # a definition keeps them in the model
+            name = fresh("without_effect", self.common.taken)
+            lines.append(f"{name} = {' + '.join(idle)}")
         return "\n".join(lines)
+
+    def _idle(self) -> list[str]:
+        """Parameters that nothing contains; they have their prior as posterior."""
+        bare = [replace(e, model=replace(e.model, parameters=free_names(e.model))) for e in self.problem.experiments]
+        used = {*unknowns(bare)}
+        return [name for name in self.problem.priors if name not in used]
 
     def _parameter(self, name: str, prior: Prior) -> str:
         table: dict[str, str] = {"prior": _quoted(prior.family)}
@@ -101,21 +117,18 @@ class _Writer:
             table |= {k: _quoted(v) for k, v in vars(self.problem.labels[name]).items() if v}
         return _inline(table)
 
-    def _experiments(self) -> Iterator[str]:
-        for experiment in self.problem.experiments:
-            alone = len(self.models) == 1 and not experiment.name
-            yield from self._experiment(experiment, "" if alone else "experiment.")
+    @property
+    def _alone(self) -> bool:
+        """Whether there is one experiment, which needs no table of its own."""
+        return len(self.models) == 1 and not self.problem.experiments[0].name and not self.common.own(self.models[0])
 
     def _experiment(self, experiment: Experiment, prefix: str) -> Iterator[str]:
         model = experiment.model
-        own = self.common.own(model)
         if prefix:
             lines = ["[[experiment]]", f"name = {_quoted(experiment.name)}"]
-            if own:
+            if own := self.common.own(model):
                 lines.append(f"constants = {_inline({n: _value(v) for n, v in own.items()})}")
             yield "\n".join([*lines, *self._start_lines(model)])
-        elif own or self._start_lines(model):
-            raise NotWritable("a single experiment without a name has no conditions of its own")
         for event in model.events:
             yield self._change(event, model, prefix)
         for name, series in experiment.inputs.items():
@@ -129,9 +142,10 @@ class _Writer:
             lines.append(f"start = {_value(model.onset)}")
         if model.before is not None:
             lines.append('initial = "steady state"')
-            other = self.common.held(model)
-            if other:
-                lines.append(f"before = {{ constants = {_inline({n: _value(v) for n, v in other.items()})} }}")
+            before = {"constants": self.common.held(model), "inputs": self.common.held_inputs(model)}
+            tables = {k: _inline({n: _value(v) for n, v in table.items()}) for k, table in before.items() if table}
+            if tables:
+                lines.append(f"before = {_inline(tables)}")
         return lines
 
     def _change(self, event: Event, model: Model, prefix: str) -> str:
@@ -143,24 +157,27 @@ class _Writer:
         return "\n".join([*lines, *(["first = true"] if event.first else [])])
 
     def _data(self, experiment: Experiment, prefix: str) -> Iterator[str]:
-        entries = [entry for entry in experiment.observations if entry.values.size]
-        total = sum(entry.values.size for entry in entries)
+        entries = experiment.observations
+        times = [time for entry in entries for time in entry.times.tolist()]
+        counted = {time for entry in entries if entry.increment for time in entry.previous.tolist() if time > 0}
+        times += sorted(counted - {*times})  # rows without values, from which increments count
         noises: dict[str, str] = {}
         columns: dict[str, str] = {}
-        times: list[float] = []
-        for entry in experiment.observations:
-            start = len(times)
-            if entry.increment:
-                raise NotWritable("it has increments")
-            noises[entry.output] = _noise(entry.noise, start, total)
+        start = 0
+        for entry in entries:
+            noises[entry.output] = _noise(entry.noise, start, len(times))
             if entry.values.size:
-                times += entry.times.tolist()
-                column = np.full(total, np.nan)
-                column[start : len(times)] = entry.values
-                columns[entry.output] = _numbers(column)
+                column = ["nan"] * len(times)
+                column[start : start + entry.values.size] = _readings(entry)
+                columns[entry.output] = _list(column)
+                start += entry.values.size
         yield _table(f"{prefix}noise", noises)
-        if times:
-            yield _table(f"{prefix}data", {"time": _numbers(times), **columns})
+        increments = [_quoted(entry.output) for entry in entries if entry.increment]
+        data = {"increments": _list(increments)} if increments else {}
+        if columns:
+            data |= {"time": _numbers(times), **columns}
+        if data:
+            yield _table(f"{prefix}data", data)
 
 
 # --- TOML ---
@@ -178,6 +195,12 @@ def _noise(noise: Noise, start: int, total: int) -> str:
     return _inline({"family": _quoted(noise.family), **given})
 
 
+def _readings(entry: Observations) -> Iterator[str]:
+    """Values, and of those that are censored the limit beyond which they lie."""
+    for value, side in zip(entry.values.tolist(), entry.censored.tolist(), strict=True):
+        yield _quoted(f"{'<' if side < 0 else '>'}{value!r}") if side else repr(value)
+
+
 def _text(expression: Expression) -> str:
     return to_text(expression, decimals=True)
 
@@ -192,6 +215,10 @@ def _value(expression: Expression) -> str:
 
 def _plain(value: Any) -> str:
     return _quoted(value) if isinstance(value, str) else repr(float(value) if isinstance(value, np.floating) else value)
+
+
+def _setting(value: Any) -> str:
+    return _inline({k: _setting(v) for k, v in value.items()}) if isinstance(value, dict) else json.dumps(value)
 
 
 def _quoted(text: str) -> str:
@@ -246,12 +273,17 @@ def _check_same(problem: Problem, other: Problem) -> None:
         seen = {entry.output: entry for entry in its.observations}
         for entry in mine.observations:
             back = seen.get(entry.output)
+            columns = ("times", "values", "censored", "below", "above", "previous")
             if back is None or not (
-                np.array_equal(entry.times, back.times)
-                and np.array_equal(entry.values, back.values)
+                all(np.array_equal(getattr(entry, c), getattr(back, c), equal_nan=True) for c in columns)
+                and entry.increment == back.increment
                 and entry.noise == back.noise
             ):
                 raise NotWritable(f"the data of '{entry.output}' would not come back")
+        for name, series in mine.inputs.items():
+            same = its.inputs[name]
+            if not (np.array_equal(series.times, same.times) and np.array_equal(series.values, same.values)):
+                raise NotWritable(f"the input '{name}' would not come back")
         _check_same_model(mine.model, its.model)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
+from warnings import warn
 
 import numpy as np
 
@@ -63,11 +64,19 @@ def exported(
 
 
 def _sbml(problem: Problem, values: Mapping[str, float], new: Reparametrised | None) -> str:
+    from equifinal.formats.export.inputs import with_inputs_written
     from equifinal.formats.sbml.writing import model_to_sbml
 
+    first, *others = (with_inputs_written(experiment) for experiment in problem.experiments)
+    if any(other != first for other in others):
+        warn(
+            f"SBML has one model: it is that of experiment '{problem.experiments[0].name}', from which others differ; "
+            "`to` petab has all of them",
+            stacklevel=2,
+        )
     if new is None:
-        return model_to_sbml(problem.model, values, name=problem.name)
-    return model_to_sbml(new.model(problem.model), new.values(values), name=f"{problem.name}_identifiable")
+        return model_to_sbml(first, values, name=problem.name)
+    return model_to_sbml(new.model(first), new.values(values), name=f"{problem.name}_identifiable")
 
 
 def _reduced(problem: Problem, values: Mapping[str, float], data: Any) -> Reparametrised:
@@ -75,9 +84,9 @@ def _reduced(problem: Problem, values: Mapping[str, float], data: Any) -> Repara
     fibre = fibre_of(problem, outputs_only=True, analysis=analysis)
     found = reparametrised(fibre, values, names_in([problem.model]))
     if found is None:
-        raise DataError(
-            "there is no such model in closed form: everything is identifiable, or the chart is not rational"
-        )
+        if not fibre.dimension:
+            raise DataError("the data can determine all parameters: the model is its own identifiable model")
+        raise DataError("the identifiable model has no closed form, because the chart of the fibre is not rational")
     return found
 
 

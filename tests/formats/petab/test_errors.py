@@ -23,6 +23,7 @@ def test_both_versions_are_read(tmp_path: Path) -> None:
 
 
 LONG = "+".join(["A"] * 600_000)
+OR = "piecewise(A, " + " || time > 1 && ".join(["time > 2"] * 2000) + ", "
 DEEP = "(" * 40_000 + "A" + ")" * 40_000
 PARAMETERS = FILES_1["parameters.tsv"]
 
@@ -122,6 +123,35 @@ PARAMETERS = FILES_1["parameters.tsv"]
         ),
         ("problem.yaml", YAML_1.replace("[model.xml]", "{a: 1}"), ["problem.yaml", "sbml_files", "{'a': 1}"]),
         ("model.xml", "no model", ["model.xml", "not an XML file"]),
+        (
+            "problem.yaml",
+            YAML_1 + "parameter_file: other.tsv\n",
+            ["problem.yaml, line", "'parameter_file' appears twice"],
+        ),
+        (
+            "problem.yaml",
+            YAML_1.replace("parameters.tsv", "a" * 5000),
+            ["problem.yaml", "cannot be the name of a file"],
+        ),
+        ("problem.yaml", YAML_1.replace("[conditions.tsv]", ""), ["problem.yaml: 'condition_files' is empty"]),
+        ("parameters.tsv", PARAMETERS.replace("0.8\t1", "0.8\t2"), ["parameters.tsv, row 2", "expected 0 or 1, not 2"]),
+        ("parameters.tsv", PARAMETERS.replace("k1", "k 1"), ["parameters.tsv, row 2", "'k 1' is not an identifier"]),
+        ("parameters.tsv", PARAMETERS + "A\tlin\t0.1\t2\t1\t1\n", ["problem.yaml: 'A'", "changes with time"]),
+        (
+            "observables.tsv",
+            FILES_1["observables.tsv"].replace("obs_a", "obs-a"),
+            ["observables.tsv, row 2", "'obs-a' is not an identifier"],
+        ),
+        (
+            "observables.tsv",
+            table([{"observableId": "obs_a", "observableFormula": OR + "1,A)", "noiseFormula": 1}]),
+            ["nested"],
+        ),
+        (
+            "observables.tsv",
+            table([{"observableId": "obs_a", "observableFormula": "A < 1" + " < 1" * 20_000, "noiseFormula": 1}]),
+            ["observables.tsv, row 2", "nested"],
+        ),
     ],
     ids=lambda value: value[-1] if isinstance(value, list) else "",
 )
@@ -147,6 +177,11 @@ def test_mistakes_are_told_with_their_place(tmp_path: Path, file: str, content: 
             ["conditions.tsv, row 2: unknown name 'k3'"],
         ),
         ("problem.yaml", YAML_2 + "extensions: [a]\n", ["problem.yaml: 'extensions'"]),
+        (
+            "conditions.tsv",
+            table([{"conditionId": "c0", "targetId": "k1", "targetValue": 1}]),
+            ["conditions.tsv, row 2: 'k1' is in the parameter table"],
+        ),
     ],
     ids=lambda value: value[-1] if isinstance(value, list) else "",
 )
@@ -180,3 +215,26 @@ def test_an_unused_parameter_keeps_its_prior_and_is_noted(tmp_path: Path) -> Non
     assert problem.parameters == ("k1", "k2", "idle")
     assert any("'idle'" in note for note in problem.notes)
     assert math.isfinite(problem.nominal["k1"])
+
+
+@pytest.mark.parametrize(
+    ("rows", "words"),
+    [
+        ([("kk", "zork")], "map.tsv, row 2: 'zork' is not in the model"),
+        ([("kk", "k1"), ("kk", "k2")], "map.tsv, row 3: 'kk' appears twice"),
+        ([("k2", "k1")], "map.tsv, row 2: 'k2' is in the model already"),
+    ],
+)
+def test_a_mapping_that_would_mean_two_things(tmp_path: Path, rows: list[tuple[str, str]], words: str) -> None:
+    mapping = table([{"petabEntityId": ours, "modelEntityId": its} for ours, its in rows])
+    files = {**FILES_2, "problem.yaml": YAML_2 + "mapping_files: [map.tsv]\n", "map.tsv": mapping}
+    with pytest.raises(EquifinalError, match=words):
+        load(write(tmp_path, files))
+
+
+def test_a_long_chain_of_alternatives_is_read(tmp_path: Path) -> None:
+    """One operator after the other, which needs no nesting."""
+    formula = "piecewise(A, " + " || ".join(f"time > {i}" for i in range(2, 200)) + ", 2*A)"
+    observables = table([{"observableId": "obs_a", "observableFormula": formula, "noiseFormula": 1}])
+    problem = load(write(tmp_path, {**FILES_1, "observables.tsv": observables}))
+    assert problem.experiments[0].size == 2

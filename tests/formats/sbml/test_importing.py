@@ -160,6 +160,18 @@ def test_a_delayed_event_keeps_what_it_saw(tmp_path: Path) -> None:
             },
             ["circular", "p", "q"],
         ),
+        ({"species": 2 * DECAY["species"]}, ["the identifier 'A' appears twice"]),
+        ({"parameters": parameter("k") + parameter("A")}, ["the identifier 'A' appears twice"]),
+        ({"reactions": reaction("r", "(* k A)", "Q")}, ["reaction 'r': 'Q' is not a species"]),
+        ({"rules": rule("assignment", "k", "2")}, ["a rule for 'k', which is constant"]),
+        ({"rules": rule("rate", "A", "2")}, ["reaction 'r' changes 'A'", "a rule as well", "boundaryCondition"]),
+        (
+            {
+                "parameters": parameter("k") + parameter("p", 1, constant=False),
+                "rules": rule("assignment", "p", "2") + rule("rate", "p", "3"),
+            },
+            ["two rules for 'p'"],
+        ),
     ],
     ids=lambda value: value[0] if isinstance(value, list) else "",
 )

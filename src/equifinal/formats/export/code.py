@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
+import numpy as np
+
 from equifinal.errors import DataError
+from equifinal.formats.export.inputs import with_inputs_written
 from equifinal.formats.sbml.writing import identifier
 from equifinal.language.checks import in_order
 from equifinal.language.expression import TIME, Call, Expression, Name, Number, Power, Product, Sum, names
 from equifinal.language.functions import CONDITIONS
+from equifinal.language.lowering import without_conditions
 from equifinal.language.model import Model
 from equifinal.problem.data import Experiment
 from equifinal.problem.problem import Problem
@@ -67,6 +72,8 @@ class Syntax:
         if function in CONDITIONS:
             sign = "<" if function == "before" else "<="
             return self.choice(f"t {sign} {written[0]}", "1.0", "0.0")
+        if function == "above":
+            return self.choice(f"{written[0]} > 0.0", "1.0", "0.0")
         if function == "power":
             return self.power(*written)
         if function == "piecewise":
@@ -85,9 +92,14 @@ class Syntax:
         """A name in this language for each name of a model."""
         found: dict[str, str] = {}
         for word in dict.fromkeys(words):
-            name = identifier(word)
-            while name in self.reserved or name in found.values() or name.startswith("_"):
-                name = f"{name.lstrip('_')}_" if name.lstrip("_") else "name_"
+            name = identifier(word).strip("_")  # Stan has no names that begin or end with two of them
+            name = name if name[:1].isalpha() else f"name_{name}".rstrip("_")
+            if word.endswith("_") and not word.endswith("__"):
+                name += "_"
+            plain, k = name, 1
+            while name in self.reserved or name in found.values():
+                k += 1
+                name = f"{plain}_{k}" if k > 2 or plain.endswith("_") else f"{plain}_"
             found[word] = name
         return found
 
@@ -111,20 +123,27 @@ def needed(model: Model, roots: Iterable[Expression]) -> list[str]:
     return [name for name in in_order(model.definitions) if name in wanted]
 
 
-def check_plain(problem: Problem, language: str) -> None:
-    """Refuse what the programs written here do not do."""
+def refuse(problem: Problem, language: str) -> None:
+    """Refuse what the programs written here do not do: name it, its experiment, and what can express it.
+
+    Raises
+    ------
+    DataError
+    """
     for experiment in problem.experiments:
-        model = experiment.model
-        reasons = {
-            "known inputs": bool(model.inputs),
-            "doses, switches or other events": bool(model.events or model.levels),
-            "a steady state before the start": model.before is not None,
-            "an onset": model.onset is not None,
-            "censored data": any(entry.censored.any() for entry in experiment.observations),
-        }
-        for what, there in reasons.items():
+        endless = any(np.isinf(entry.times).any() for entry in experiment.observations)
+        for what, there in (
+            ("a steady state before its start", experiment.model.before is not None),
+            ("data at time infinity", endless),
+        ):
             if there:
-                raise DataError(f"the problem has {what}, which is not exported to {language}")
+                where = f"experiment '{experiment.name}'" if experiment.name else "the problem"
+                raise DataError(f"{where} has {what}, which is not exported to {language}; try `to` petab")
+
+
+def lowered(experiment: Experiment) -> Experiment:
+    """Known inputs as formulas of time, and conditions on time as levels and events."""
+    return replace(experiment, model=without_conditions(with_inputs_written(experiment)), inputs={})
 
 
 def every_name(problem: Problem) -> list[str]:
@@ -132,10 +151,11 @@ def every_name(problem: Problem) -> list[str]:
     found = list(problem.parameters)
     for experiment in problem.experiments:
         model = experiment.model
-        found += [*model.states, *model.constants, *model.definitions, *model.outputs]
+        found += [*model.states, *model.levels, *model.constants, *model.definitions, *model.outputs]
     return list(dict.fromkeys(found))
 
 
-def rows_of(experiment: Experiment) -> list[float]:
-    """The times at which outputs are needed, in order, without the start."""
-    return [float(t) for t in experiment.grid() if t > 0]
+def times_of(experiment: Experiment) -> list[float]:
+    """The times at which outputs are needed, in order."""
+    seen = {t for entry in experiment.observations for t in (*entry.times.tolist(), *entry.previous.tolist())}
+    return sorted(t for t in seen if not math.isnan(t))

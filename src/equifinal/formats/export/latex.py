@@ -8,6 +8,7 @@ from fractions import Fraction
 from math import prod
 
 from equifinal.language.expression import TIME, Call, Expression, Name, Number, Power, Product, Sum, number_text
+from equifinal.language.happening import happening_lines
 from equifinal.language.lookalikes import looks_like_another, names_in, told_apart
 from equifinal.language.model import Model
 from equifinal.problem.problem import Problem
@@ -17,7 +18,12 @@ _LETTERS = (
     "omega Gamma Delta Theta Lambda Xi Pi Sigma Upsilon Phi Psi Omega"
 )
 GREEK = frozenset(_LETTERS.split())
-_SPECIAL = {char: f"\\{char}" for char in "#$%&_{}"} | {"~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+_SPECIAL = {char: f"\\{char}" for char in "#$%&_{}"} | {
+    "<": "$<$",
+    ">": "$>$",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+}
 _FUNCTIONS = ("exp", "log", "sin", "cos", "tan", "tanh", "min", "max")
 
 
@@ -58,6 +64,9 @@ def _sections(
     reduced: Model | None,
 ) -> list[str]:
     parts = [r"\section*{Model}", model_to_latex(problem.model)]
+    if happening := happening_lines(problem.model):
+        items = "\n".join(rf"\item {escaped(line)}" for line in happening)
+        parts.append(r"\section*{What happens}" + f"\n\\begin{{itemize}}\n{items}\n\\end{{itemize}}")
     if problem.priors:
         rows = [
             rf"${name_to_latex(name)}$ & {escaped(str(prior))} & {_shown(values.get(name))} \\"

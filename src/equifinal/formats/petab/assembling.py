@@ -47,6 +47,17 @@ class Part:
     def names(self) -> dict[str, Parameter]:
         return {self.renamed(identifier): parameter for identifier, parameter in self.parameters.items()}
 
+    def reached(self, formulas: Iterable[Expression]) -> set[str]:
+        """Names in formulas, and in the rules of the model that these name."""
+        found: set[str] = set()
+        stack = [name for formula in formulas for name in names(formula)]
+        while stack:
+            name = stack.pop()
+            if name not in found:
+                found.add(name)
+                stack += names(self.network.definitions[name]) if name in self.network.definitions else ()
+        return found
+
     def known(self, name: str) -> bool:
         return self.taken(name) or name in self.network.species
 
@@ -132,7 +143,9 @@ def _model(part: Part, course: Course, seen: Iterable[Seen], version: int) -> mo
     if course.rest is not None:
         before = _at_rest(part, course.rest, base, outputs, unknown)
         kept = course.rest.values if version > 1 else {}
-        at_once, values = _after_rest(first, {**base, **kept})
+        reached = part.reached(first.all.values()) if version > 1 else set()
+        moving = reached & {*first.values, *part.network.rates}
+        at_once, values = _after_rest(first, {**base, **kept}, moving)
         if at_once:
             changes.insert(0, (onset, at_once))
     experiment = modelling.Experiment(
@@ -155,9 +168,14 @@ def _at_rest(
 
 
 def _after_rest(
-    first: Condition, values: Mapping[str, Expression]
+    first: Condition, values: Mapping[str, Expression], moving: set[str]
 ) -> tuple[dict[str, Expression], dict[str, Expression]]:
-    """What changes when the rest ends, as a jump where it depends on what was before, else as a value from then on."""
+    """What changes when the rest ends, as a jump where it depends on what was before, else as a value from then on.
+
+    ``moving`` is what new values name that changes now: it stands for what was before.
+    """
+    if moving:
+        return first.all, dict(values)
     at_once = dict(first.starts)
     from_then_on = dict(values)
     plain = all(is_number(value) for value in first.starts.values())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -128,22 +128,33 @@ def course_2(
     conditions: Mapping[str, Mapping[str, tuple[Row, Expression]]],
     network: Network,
     known: Callable[[str], bool],
+    in_table: Collection[str],
     row: Row,
 ) -> Course:
+    """The course of an experiment; `in_table` are the names of the parameter table."""
     if not identifier:
         return Course("", NOTHING)
     if identifier not in experiments:
         raise DataError(f"{row.place}: unknown experiment '{identifier}'{did_you_mean(identifier, experiments)}")
     periods: dict[float, dict[str, Expression]] = {}
+    earliest = experiments[identifier][0][0]
     for time, period in experiments[identifier]:
         targets = periods.setdefault(time, {})
         condition = period.text("conditionId")
         if condition and condition not in conditions:
             raise DataError(f"{period.place}: unknown condition '{condition}'{did_you_mean(condition, conditions)}")
         for name, (change, value) in (conditions[condition] if condition else {}).items():
+            if name in in_table:
+                raise DataError(f"{change.place}: '{name}' is in the parameter table, which no condition can change")
             for used in (name, *names(value)):
                 if not known(used) and used != TIME:
                     raise DataError(f"{change.place}: unknown name '{used}'{did_you_mean(used, network.names)}")
+            unset = [used for used in names(value) if time == earliest and used not in in_table and used != TIME]
+            if unset:  # nothing in the model has a value yet
+                raise DataError(
+                    f"{change.place}: in the first period of an experiment ('{identifier}'), a new value may name "
+                    f"parameters of the parameter table only, which '{unset[0]}' is not"
+                )
             if name in targets:
                 raise DataError(f"{period.place}: two conditions set '{name}' at the same time")
             targets[name] = value

@@ -12,6 +12,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from equifinal.errors import ModelError, did_you_mean
+from equifinal.files import quoted
 from equifinal.formats.sbml.functions import FUNCTIONS_OF_ONE, ONE, ZERO, less, logarithm, power
 from equifinal.language.expression import TIME, Call, Expression, Name, Number, Product, Sum, negative, reciprocal
 
@@ -35,8 +36,9 @@ _COMPARISONS: dict[str, Callable[[Expression, Expression], Expression]] = {
     "!=": lambda a, b: Call("ne", (a, b)),
 }
 _LITERALS = {"true": ONE, "false": ZERO}
+FUNCTIONS = {"pow", "log", "log2", "log10", "min", "max", "piecewise", *_OF_ONE}
 # words that are no identifiers, in any case of their letters
-RESERVED = {"time", "true", "false", "inf", "nan", "pow", "log", "log2", "log10", "min", "max", "piecewise", *_OF_ONE}
+RESERVED = {"time", "true", "false", "inf", "nan", *FUNCTIONS}
 _SEVERAL = ("pow", "log", "log2", "log10", "min", "max", "piecewise")
 
 
@@ -70,7 +72,7 @@ def _tokens(text: str) -> list[_Token]:
         match = _TOKEN.match(text, position)
         if match is None:
             at = position + len(text[position:]) - len(text[position:].lstrip())
-            raise ModelError(f"unexpected character '{text[at]}' at column {at + 1}", word=text[at])
+            raise ModelError(f"unexpected character {quoted(text[at])} at column {at + 1}", word=text[at])
         kind = str(match.lastgroup)
         found.append(_Token(kind, match.group(kind), match.start(kind) + 1))
         position = match.end()
@@ -106,14 +108,24 @@ class _Parser:
 
     def disjunction(self) -> Expression:
         found = self.comparison()
+        depth = self.nesting
         while sign := self.take_if("&&", "||"):
-            found = Call("and" if sign == "&&" else "or", (found, self.comparison()))
+            word, other = "and" if sign == "&&" else "or", self.comparison()
+            if isinstance(found, Call) and found.function == word and self.nesting > depth:
+                found = Call(word, (*found.arguments, other))
+            else:
+                self.deeper()
+                found = Call(word, (found, other))
+        self.nesting = depth
         return found
 
     def comparison(self) -> Expression:
         found = self.sum()
+        depth = self.nesting
         while sign := self.take_if(*_COMPARISONS):
+            self.deeper()
             found = _COMPARISONS[sign](found, self.sum())
+        self.nesting = depth
         return found
 
     def sum(self) -> Expression:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Mapping
 from dataclasses import replace
 
 from equifinal.formats.petab.formulas import RESERVED
-from equifinal.formats.sbml.writing import identifier
+from equifinal.formats.petab.tables import MISSING
+from equifinal.formats.sbml.writing import identifiers_of
 from equifinal.language.expression import TIME, Expression, Name, substitute
 from equifinal.language.model import Model
 from equifinal.problem.problem import Problem
@@ -15,38 +15,11 @@ from equifinal.problem.problem import Problem
 
 def identifiers(problem: Problem) -> dict[str, str]:
     """An identifier for every name: letters without accents, Greek ones by their names."""
-    found: dict[str, str] = {}
-    every = dict.fromkeys(
-        [
-            *problem.parameters,
-            *(
-                n
-                for e in problem.experiments
-                for m in (e.model, *((e.model.before,) if e.model.before else ()))
-                for n in (
-                    *m.states,
-                    *m.constants,
-                    *m.definitions,
-                    *m.levels,
-                    *m.outputs,
-                    *(f"{x}_start" for x in m.states),
-                )
-            ),
-        ]
-    )
-    for name in every:
-        plain = identifier("".join(map(_ascii, name)))
-        while plain in found.values() or plain.lower() in RESERVED:
-            plain += "_"
-        found[name] = plain
-    return {**found, TIME: "time"}
-
-
-def _ascii(char: str) -> str:
-    if char.isascii():
-        return char
-    title = unicodedata.name(char, "").split()
-    return title[-1].lower() if "LETTER" in title else "_"
+    models = [m for e in problem.experiments for m in (e.model, *((e.model.before,) if e.model.before else ()))]
+    every = [*problem.parameters]
+    for m in models:
+        every += [*m.states, *m.constants, *m.definitions, *m.levels, *m.outputs, *(f"{x}_start" for x in m.states)]
+    return {**identifiers_of(every, (*RESERVED, *MISSING)), TIME: "time"}
 
 
 def renamed_model(model: Model, new: Mapping[str, str]) -> Model:

@@ -91,7 +91,7 @@ def read_observables(
     """
     found: dict[str, Observable] = {}
     for row in rows:
-        identifier = row.required("observableId")
+        identifier = row.identifier("observableId")
         if identifier in found:
             raise DataError(f"{row.place}: observable '{identifier}' appears twice")
         name = renamed(identifier)

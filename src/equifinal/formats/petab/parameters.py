@@ -72,7 +72,7 @@ def read_parameters(rows: Iterable[Row], *, version: int) -> dict[str, Parameter
     """
     found: dict[str, Parameter] = {}
     for row in rows:
-        identifier = row.required("parameterId")
+        identifier = row.identifier("parameterId")
         if identifier in found:
             raise DataError(f"{row.place}: parameter '{identifier}' appears twice")
         try:
@@ -104,7 +104,10 @@ def _parameter(row: Row, identifier: str, version: int) -> Parameter:
 
 def _is_estimated(row: Row, version: int) -> bool:
     if version == 1:
-        return row.number("estimate") != 0
+        value = row.number("estimate")
+        if value not in (0, 1):
+            raise DataError(f"{row.place}, column 'estimate': expected 0 or 1, not {value:g}")
+        return value == 1
     return row.one_of("estimate", ("true", "false")) == "true"
 
 

@@ -34,7 +34,10 @@ OBSERVABLES = ("observableId", "observableFormula", "noiseFormula")
 
 def problem_of(path: Path) -> Problem:
     """The problem that a PEtab file describes."""
-    read = Read(path)
+    try:
+        read = Read(path)
+    except RecursionError:
+        raise DataError(f"{path.name}: formulas are nested too deeply") from None
     experiments = tuple(found.experiment for found in read.assembled)
     if not experiments:
         raise DataError(f"{path.name}: there are no measurements")
@@ -113,7 +116,8 @@ class Read:
 
     def _required(self, table: Mapping[str, Any], key: str) -> Any:
         if not table.get(key):
-            raise DataError(f"{self.path.name}: '{key}' is missing{did_you_mean(key, table)}")
+            what = "is empty" if key in table else f"is missing{did_you_mean(key, table)}"
+            raise DataError(f"{self.path.name}: '{key}' {what}")
         return table[key]
 
     # --- version 1 ---
@@ -162,6 +166,8 @@ class Read:
         part = Part(read_network(file_in(self.folder, model, what, self.path.name)), self.parameters, aliases)
         for identifier in self.parameters:
             name = part.renamed(identifier)
+            if name in part.network.rates or name in part.network.definitions:
+                raise DataError(f"{self.path.name}: '{identifier}' is in the parameter table, but changes with time")
             if self.named.setdefault(identifier, name) != name:
                 raise DataError(f"{self.path.name}: '{identifier}' means different things in different models")
         return part
@@ -207,8 +213,20 @@ class Read:
     def _part_2(self, model: Mapping[str, Any], measured: Sequence[Row]) -> None:
         document = self.document
         mapping = self._tables(document.get("mapping_files"), "mapping_files", ("petabEntityId", "modelEntityId"))
-        aliases = {r.required("petabEntityId"): r.text("modelEntityId") for r in mapping if r.text("modelEntityId")}
+        aliases: dict[str, str] = {}
+        for row in mapping:
+            identifier = row.identifier("petabEntityId")
+            if identifier in aliases:
+                raise DataError(f"{row.place}: '{identifier}' appears twice")
+            aliases[identifier] = row.text("modelEntityId") or identifier
         part = self._part(model.get("location"), "location", aliases)
+        for row in mapping:
+            identifier, entity = row.text("petabEntityId"), row.text("modelEntityId")
+            own = part.network.names
+            if entity and entity != identifier and identifier in own:
+                raise DataError(f"{row.place}: '{identifier}' is in the model already, so that it cannot be '{entity}'")
+            if entity and entity not in own and len(document["model_files"]) == 1:
+                raise DataError(f"{row.place}: '{entity}' is not in the model{did_you_mean(entity, own)}")
         wanted = {row.text("observableId") for row in measured}
         observed = self._tables(self._required(document, "observable_files"), "observable_files", OBSERVABLES)
         observables = read_observables(
@@ -225,7 +243,7 @@ class Read:
         self._assemble(
             part,
             measurements,
-            lambda key, row: course_2(key[0], experiments, conditions, part.network, part.known, row),
+            lambda key, row: course_2(key[0], experiments, conditions, part.network, part.known, part.names, row),
         )
 
 

@@ -8,11 +8,12 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from equifinal.errors import DataError, ModelError, did_you_mean
-from equifinal.files import read_text
+from equifinal.files import quoted, read_text
 from equifinal.formats.petab.formulas import parse_formula
 from equifinal.language.expression import Expression
 
@@ -38,7 +39,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
     try:
         if any(isinstance(token, yaml.AliasToken) for token in yaml.scan(text)):
             raise DataError(f"{path.name}: aliases (*name) are not read; write out what they stand for")
-        document = yaml.safe_load(text)
+        document = yaml.load(text, _loader())
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f", line {mark.line + 1}" if mark is not None else ""
@@ -50,6 +51,22 @@ def read_yaml(path: Path) -> dict[str, Any]:
     return document
 
 
+@cache
+def _loader() -> Any:
+    """Plain data alone, and no key twice in a table, of which the later one would win."""
+    import yaml
+
+    class Loader(yaml.SafeLoader):
+        def construct_mapping(self, node: Any, deep: bool = False) -> Any:
+            keys = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
+            for (key, _), name in zip(node.value, keys, strict=False):
+                if keys.count(name) > 1:
+                    raise yaml.MarkedYAMLError(problem=f"{quoted(name)} appears twice", problem_mark=key.start_mark)
+            return super().construct_mapping(node, deep)
+
+    return Loader
+
+
 def file_in(folder: Path, name: Any, what: str, problem: str) -> Path:
     """A file that the problem names, which must lie in its folder."""
     if not isinstance(name, str) or not name:
@@ -59,12 +76,14 @@ def file_in(folder: Path, name: Any, what: str, problem: str) -> Path:
     path = folder / name
     try:
         inside = path.resolve().is_relative_to(folder.resolve())
-    except (OSError, ValueError, RuntimeError):
-        inside = False
+        there = path.is_file()
+    except (OSError, ValueError, RuntimeError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise DataError(f"{problem}: {what} {quoted(name)} cannot be the name of a file: {reason}") from None
     if not inside:
-        raise DataError(f"{problem}: {what} '{name}' lies outside the problem's folder")
-    if not path.is_file():
-        raise DataError(f"{problem}: {what} '{name}' does not exist")
+        raise DataError(f"{problem}: {what} {quoted(name)} lies outside the problem's folder")
+    if not there:
+        raise DataError(f"{problem}: {what} {quoted(name)} does not exist")
     return path
 
 
@@ -107,13 +126,23 @@ class Row:
         try:
             return float(text if "_" not in text else "?")
         except ValueError:
-            raise DataError(f"{self.place}, column '{column}': '{text[:40]}' is not a number") from None
+            raise DataError(f"{self.place}, column '{column}': {quoted(text)} is not a number") from None
+
+    def identifier(self, column: str) -> str:
+        """A cell that must not be empty, and must be a name."""
+        text = self.required(column)
+        if not text.isidentifier():
+            raise DataError(
+                f"{self.place}, column '{column}': {quoted(text)} is not an identifier; these have letters, digits and "
+                "underscores, and do not begin with a digit"
+            )
+        return text
 
     def one_of(self, column: str, choices: Sequence[str], default: str = "") -> str:
         text = self.text(column) or default
         if text not in choices:
             hint = did_you_mean(text, choices)
-            raise DataError(f"{self.place}, column '{column}': '{text}' is not one of {', '.join(choices)}{hint}")
+            raise DataError(f"{self.place}, column '{column}': {quoted(text)} is not one of {', '.join(choices)}{hint}")
         return text
 
     def listed(self, column: str) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
 """A problem as PEtab, version 2: a YAML file, tables, and the model in SBML.
 
 What is different in an experiment stands in its conditions, what happens at known times in its periods. What PEtab
-cannot express is refused by name: counts, censored data, increments, known inputs, priors that it does not have.
+cannot express is refused by name: counts, censored data, increments, priors that it does not have.
 """
 
 from __future__ import annotations
@@ -9,46 +9,24 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 from equifinal.errors import DataError
 from equifinal.formats.common_model import CommonModel
+from equifinal.formats.export.inputs import with_inputs_written
+from equifinal.formats.petab.formula_writing import formula_text
 from equifinal.formats.petab.naming import identifiers, renamed_model
+from equifinal.formats.petab.observing import observables_of, shape_of
+from equifinal.formats.petab.periods import periods_of
 from equifinal.formats.sbml.writing import model_to_sbml
-from equifinal.language.expression import (
-    Call,
-    Expression,
-    Name,
-    Number,
-    Power,
-    Product,
-    Sum,
-    calls,
-    evaluate,
-    names,
-    substitute,
-    to_text,
-)
-from equifinal.language.functions import CONDITIONS
+from equifinal.language.expression import Expression, Name, Number, names
 from equifinal.language.model import Model
 from equifinal.problem.data import Experiment
 from equifinal.problem.prior import Prior
 from equifinal.problem.problem import Problem
 
 Rows = list[dict[str, Any]]
-ZERO = Number(Fraction(0))
-LOG10, LOG2 = (Call("log", (Number(Fraction(base)),)) for base in (10, 2))
-# families of noise: distribution in PEtab, and what the argument is multiplied by
-NOISE: dict[str, tuple[str, Expression | None]] = {
-    "normal": ("normal", None),
-    "lognormal": ("log-normal", None),
-    "log10-normal": ("log-normal", LOG10),
-    "log2-normal": ("log-normal", LOG2),
-    "laplace": ("laplace", None),
-    "log-laplace": ("log-laplace", None),
-    "log10-laplace": ("log-laplace", LOG10),
-}
 PRIORS: dict[str, Callable[[Mapping[str, float], float, float], tuple[str, tuple[float, ...]]]] = {
     "uniform": lambda a, low, high: ("uniform", (low, high)),
     "loguniform": lambda a, low, high: ("log-uniform", (low, high)),
@@ -84,9 +62,21 @@ def problem_to_petab(problem: Problem, nominal: Mapping[str, float]) -> dict[str
 
 class _Writer:
     def __init__(self, problem: Problem, nominal: Mapping[str, float]):
-        self.names = identifiers(problem)
-        self.problem, self.nominal = problem, nominal
+        for experiment in problem.experiments:
+            if experiment.inputs and experiment.model.before is not None:
+                where = f"experiment '{experiment.name}'" if experiment.name else "the problem"
+                raise DataError(
+                    f"{where} has known inputs and a steady state before its start, not both of which PEtab has"
+                )
+        plain = (replace(e, model=with_inputs_written(e), inputs={}) for e in problem.experiments)
+        self.problem = problem = replace(problem, experiments=tuple(plain))
+        self.names, self.nominal = identifiers(problem), nominal
         self.common = CommonModel(problem)
+        seen = [entry for e in problem.experiments for entry in e.observations if entry.values.size]
+        formulas = self._formulas
+        wanted = {y: self.names[y] if y in formulas else f"observable_{self.names[y]}" for y in self.outputs}
+        taken = {identifier for name, identifier in self.names.items() if name not in formulas}
+        self.observables = observables_of(seen, wanted, taken)
         self.conditions: Rows = []
         self.experiments: Rows = []
         self.measurements: Rows = []
@@ -109,8 +99,6 @@ class _Writer:
 
     def _model(self) -> str:
         common, first = self.common, self.common.models[0]
-        if first.inputs:
-            raise DataError("the model has known inputs, which PEtab cannot express")
         kept = {n: e for n, e in common.definitions.items() if n not in self._formulas}
         constants = {n: v.value for n, v in common.constants.items() if isinstance(v, Number)}
         whole = Model(
@@ -133,9 +121,7 @@ class _Writer:
         return {self.names[name]: value for name, value in self.nominal.items()}
 
     def _text(self, formula: Expression) -> str:
-        if any(call.function in CONDITIONS for call in calls(formula)):
-            raise DataError("a condition on time outside the equations, which PEtab cannot express here")
-        return to_text(substitute(formula, {n: Name(new) for n, new in self.names.items()}), decimals=True)
+        return formula_text(formula, self.names)
 
     # --- tables ---
 
@@ -157,110 +143,56 @@ class _Writer:
         return rows
 
     @property
+    def outputs(self) -> list[str]:
+        return list(dict.fromkeys(y for model in self.common.models for y in model.outputs))
+
+    @cached_property
     def _formulas(self) -> dict[str, Expression]:
-        """Outputs that only observations use, which need not stand in the model."""
+        """Outputs that only their own observations use, which need not stand in the model."""
         definitions = self.common.definitions
         used = {n for e in (*definitions.values(), *self.common.models[0].equations.values()) for n in names(e)}
-        outputs = {y for model in self.common.models for y in model.outputs}
-        return {
-            y: definitions[y]
-            for y in outputs
-            if y in definitions and y not in used and not any(c.function in CONDITIONS for c in calls(definitions[y]))
-        }
-
-    def _observable_id(self, output: str) -> str:
-        return self.names[output] if output in self._formulas else f"observable_{self.names[output]}"
-
-    def _observables(self) -> Rows:
-        entries: dict[str, list[Any]] = {}
         for experiment in self.problem.experiments:
             for entry in experiment.observations:
-                if entry.values.size:
-                    entries.setdefault(entry.output, []).append(entry)
-        rows: Rows = []
-        self.by_row: set[str] = set()
-        for output, found in entries.items():
-            families = {entry.noise.family for entry in found}
-            family = families.pop()
-            if families or family not in NOISE:
-                raise DataError(f"'{output}' has {family} noise, which PEtab cannot express")
-            if any(entry.increment or entry.censored.any() for entry in found):
-                raise DataError(f"'{output}' has increments or censored data, which PEtab cannot express")
-            distribution, unit = NOISE[family]
-            scales = {_scale(entry.noise.arguments, output) for entry in found}
-            placeholder = ""
-            if len(scales) == 1 and None not in scales:
-                scale = next(iter(scales))
-            else:
-                self.by_row.add(output)
-                placeholder = f"noiseParameter1_{self.names[output]}"
-                scale = Name(placeholder)
-            assert scale is not None
-            scale = substitute(scale, {output: self.common.definitions.get(output, Name(output))})
-            scale = scale if unit is None else Product((scale, unit))
+                used |= {n for e in entry.noise.expressions for n in names(e) if n != entry.output}
+            used |= {n for event in experiment.model.events for e in event.sets.values() for n in names(e)}
+        return {y: definitions[y] for y in self.outputs if y in definitions and y not in used}
+
+    def _observables(self) -> Rows:
+        definitions = self.common.definitions
+        rows = []
+        for (output, *_), observable in self.observables.items():
             formula = self._formulas.get(output, Name(output))
-            rows.append(
-                {
-                    "observableId": self._observable_id(output),
-                    "observableFormula": self._text(formula),
-                    "noiseFormula": self._text(scale),
-                    "noiseDistribution": distribution,
-                    "noisePlaceholders": placeholder,
-                }
-            )
+            rows.append(observable.row(formula, definitions.get(output, Name(output)), self._text))
         return rows
 
     # --- experiments ---
 
     def _experiment(self, experiment: Experiment, i: int) -> None:
-        model, common = experiment.model, self.common
         name = f"experiment_{i}"
-        start = _time(model.start_time, model)
-        own = common.own(model)
-        if model.before is not None:
-            self._period(name, "-inf", {**own, **common.held(model)}, model)
-            self._period(name, _number(start), {n: own.get(n, common.constants[n]) for n in common.held(model)}, model)
-        else:
-            self._period(name, _number(start), own, model)
-        observed = {float(t) for entry in experiment.observations for t in entry.times}
-        for time, sets in _jumps(model, start, observed):
-            self._period(name, _number(time), sets, model)
+        try:
+            for time, sets in periods_of(experiment, self.common):
+                self._period(name, _number(time), sets)
+        except DataError as error:
+            where = f"experiment '{experiment.name}': " if experiment.name else ""
+            raise DataError(f"{where}{error}") from None
         for entry in experiment.observations:
-            scale = _scale(entry.noise.arguments, entry.output)
             for k, (time, value) in enumerate(zip(entry.times, entry.values, strict=True)):
-                row = {
-                    "observableId": self._observable_id(entry.output),
-                    "experimentId": name,
-                    "time": _number(time),
-                    "measurement": _number(value),
-                    "noiseParameters": "",
-                }
-                if entry.output in self.by_row:
-                    row["noiseParameters"] = self._noise_parameter(entry, scale, k)
-                self.measurements.append(row)
+                observable = self.observables[shape_of(entry)]
+                self.measurements.append(
+                    {
+                        "observableId": observable.identifier,
+                        "experimentId": name,
+                        "time": _number(time),
+                        "measurement": _number(value),
+                        "noiseParameters": observable.overrides(entry, k, self._text),
+                    }
+                )
 
-    def _noise_parameter(self, entry: Any, scale: Expression | None, k: int) -> str:
-        if scale is None:
-            return _number(next(v[k] for v in entry.noise.arguments.values() if isinstance(v, tuple)))
-        if not isinstance(scale, (Name, Number)):
-            raise DataError(f"'{entry.output}' has noise that differs between experiments, which PEtab cannot express")
-        return self._text(scale)
-
-    def _period(self, experiment: str, time: str, sets: Mapping[str, Expression], model: Model) -> None:
+    def _period(self, experiment: str, time: str, sets: Mapping[str, Expression]) -> None:
         condition = f"condition_{len({row['conditionId'] for row in self.conditions}) + 1}" if sets else ""
-        numbers: dict[str, Expression] = {n: Number(v) for n, v in model.constants.items()}
         for name, value in sets.items():
-            # constants that are set here, too, have the values from before
-            closed = substitute(
-                value, {n: v for n, v in numbers.items() if n not in self.common.constants or n in sets}
-            )
-            row = {
-                "conditionId": condition,
-                "targetId": self.names[name],
-                "targetValue": self._text(closed),
-                "target": name,
-            }
-            self.conditions.append(row)
+            row = {"conditionId": condition, "targetId": self.names[name], "targetValue": self._text(value)}
+            self.conditions.append({**row, "target": name})
         self.experiments.append({"experimentId": experiment, "time": time, "conditionId": condition})
 
 
@@ -275,59 +207,10 @@ measurement_files: [measurements.tsv]
 """
 
 
-def _scale(arguments: Mapping[str, Any], output: str) -> Expression | None:
-    """The scale of the noise as a formula; None if it is known by row."""
-    given = {key: _as_expression(value) for key, value in arguments.items()}
-    if any(value is None for value in given.values()):
-        return None
-    relative = given.pop("relative", None)
-    (scale,) = given.values() if given else (None,)
-    if relative is None:
-        return scale
-    share = Product((relative, Name(output)))
-    if scale is None:
-        return Call("abs", (share,))
-    return Call("power", (Sum((Power(scale, 2), Power(share, 2))), Number(Fraction(1, 2))))
-
-
-def _as_expression(value: Any) -> Expression | None:
-    if isinstance(value, tuple):
-        return None
-    if isinstance(value, str):
-        return Name(value)
-    return Number(Fraction(repr(value))) if isinstance(value, float) else value
-
-
 def _prior(name: str, prior: Prior) -> tuple[str, tuple[float, ...]]:
     if prior.family not in PRIORS:
         raise DataError(f"the prior of '{name}' is {prior.family}, which PEtab does not have")
     return PRIORS[prior.family](prior.arguments, prior.lower, prior.upper)
-
-
-def _time(time: Expression, model: Model) -> float:
-    try:
-        return float(evaluate(time, model.constants, Fraction))
-    except (KeyError, TypeError):
-        raise DataError(
-            f"something happens at a time that is not a number ({to_text(time)}): PEtab cannot express it"
-        ) from None
-
-
-def _jumps(model: Model, start: float, observed: set[float]) -> list[tuple[float, dict[str, Expression]]]:
-    """What is set when, once for each time; what comes after an observation must not meet one."""
-    found: dict[float, dict[str, Expression]] = {}
-    for event in model.jumps:
-        time = max(_time(event.time, model), start)
-        if not event.first and time in observed:
-            raise DataError(
-                f"something happens at time {time:g}, after an observation at that time: PEtab cannot express it"
-            )
-        earlier = found.setdefault(time, {})
-        # a later event sees what an earlier one at the same time has done
-        earlier |= {name: substitute(value, earlier) for name, value in event.sets.items()}
-    if start in found:
-        raise DataError("something happens when the model starts, which PEtab cannot express")
-    return sorted(found.items(), key=lambda item: item[0])
 
 
 def _number(value: float) -> str:

@@ -21,7 +21,10 @@ def problem_of(path: Path) -> Problem:
     network = read_network(path)
     jumping = {name for happening in network.happenings for name in happening.sets}
     unknown = [name for name in network.parameters if name not in _deciding(network) | jumping]
-    model = model_of(network, Experiment(unknown=unknown), _observed(network)).model
+    try:
+        model = model_of(network, Experiment(unknown=unknown), _observed(network)).model
+    except RecursionError:
+        raise ModelError("formulas are nested too deeply", file=path.name) from None
     nominal = {name: float(network.values[name]) for name in model.parameters if name in network.values}
     return Problem(
         (data.Experiment(model),), name=path.stem, labels=labels_of(network, model), nominal=nominal, notes=(UNITS,)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from equifinal.errors import ModelError
+from equifinal.formats.sbml.contradictions import refuse_contradictions
 from equifinal.formats.sbml.functions import ZERO, number
 from equifinal.formats.sbml.happenings import read_event
 from equifinal.formats.sbml.mathml import RATE, MathReader
@@ -56,6 +57,7 @@ class _Importer:
     def __init__(self, model: Any, file: str):
         self.model, self.file = model, file
         self._refuse_what_is_not_supported()
+        refuse_contradictions(model)
         self.names = renamed(self._identifiers())
         self.math = MathReader(self.names)
         for definition in _each(model.getListOfFunctionDefinitions()):

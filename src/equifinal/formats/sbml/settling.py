@@ -150,11 +150,11 @@ class Settling:
         conditions = [self._condition(part, where) for part in parts]
         if deciding in conditions:
             return deciding
-        found: Expression = neutral
-        for condition in conditions:
-            if condition != neutral:
-                found = condition if found == neutral else join(found, condition)
-        return found
+        left = [condition for condition in conditions if condition != neutral]
+        while len(left) > 1:  # in pairs, lest many become nested deeply
+            pairs = zip(left[::2], left[1::2], strict=False)
+            left = [*(join(*pair) for pair in pairs), *left[len(left) - len(left) % 2 :]]
+        return left[0] if left else neutral
 
     def _comparison(self, sign: str, left: Expression, right: Expression, where: str) -> Expression:
         left, right = (self._in_time(side, where) for side in (left, right))

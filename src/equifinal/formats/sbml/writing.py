@@ -5,7 +5,8 @@ Parameters need no compartment, so that nothing has to be invented. Events at on
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import unicodedata
+from collections.abc import Collection, Iterable, Mapping
 from fractions import Fraction
 from typing import Any
 
@@ -23,6 +24,8 @@ _FUNCTIONS = {
     "tan": "AST_FUNCTION_TAN",
     "tanh": "AST_FUNCTION_TANH",
     "abs": "AST_FUNCTION_ABS",
+    "arctan": "AST_FUNCTION_ARCTAN",
+    "floor": "AST_FUNCTION_FLOOR",
     "power": "AST_POWER",
 }
 LARGE = 2**31 - 1
@@ -42,7 +45,7 @@ def model_to_sbml(model: Model, values: Mapping[str, float], *, name: str = "mod
         (model.before is not None, "a steady state before it starts"),
     ):
         if has:
-            raise DataError(f"the model has {what}, which SBML cannot express")
+            raise DataError(f"the model has {what}, which SBML cannot express; try `to` petab")
     return _Writer(model, values, name).text()
 
 
@@ -50,6 +53,8 @@ class _Writer:
     def __init__(self, model: Model, values: Mapping[str, float], name: str):
         self.sbml = libsbml_module()
         self.model, self.values = model, values
+        names = (*model.parameters, *model.constants, *model.levels, *model.states, *model.definitions)
+        self.called = identifiers_of(names)
         self.document = self.sbml.SBMLDocument(3, 1)
         self.made = self.document.createModel()
         self.made.setId(identifier(name))
@@ -64,15 +69,15 @@ class _Writer:
             self._parameter(name, None, constant=False)
         for name, start in {**model.levels, **model.initial}.items():
             assignment = self.made.createInitialAssignment()
-            assignment.setSymbol(name)
+            assignment.setSymbol(self.called[name])
             assignment.setMath(self.tree(start))
         for name, formula in model.definitions.items():
             rule = self.made.createAssignmentRule()
-            rule.setVariable(name)
+            rule.setVariable(self.called[name])
             rule.setMath(self.tree(formula))
         for name, formula in model.equations.items():
             rate = self.made.createRateRule()
-            rate.setVariable(name)
+            rate.setVariable(self.called[name])
             rate.setMath(self.tree(formula))
         for i, event in enumerate(model.events):
             self._event(event, i)
@@ -80,8 +85,9 @@ class _Writer:
 
     def _parameter(self, name: str, value: float | None, *, constant: bool) -> None:
         parameter = self.made.createParameter()
-        if parameter.setId(name) != self.sbml.LIBSBML_OPERATION_SUCCESS:
-            raise DataError(f"'{name}' cannot be an identifier in SBML")
+        parameter.setId(self.called[name])
+        if self.called[name] != name:
+            parameter.setName(name)
         parameter.setConstant(constant)
         if value is not None:
             parameter.setValue(value)
@@ -99,7 +105,7 @@ class _Writer:
         priority.setMath(self.tree(Number(Fraction(len(self.model.events) - i))))
         for name, value in event.sets.items():
             assignment = made.createEventAssignment()
-            assignment.setVariable(name)
+            assignment.setVariable(self.called[name])
             assignment.setMath(self.tree(value))
 
     # --- formulas ---
@@ -125,7 +131,7 @@ class _Writer:
                 if name.endswith("(0)"):
                     return self.tree(self.model.initial[name[:-3]])
                 node = self._node("AST_NAME")
-                node.setName(name)
+                node.setName(self.called[name])
                 return node
             case Sum(terms):
                 return self._node("AST_PLUS", *map(self.tree, terms))
@@ -162,6 +168,10 @@ class _Writer:
         if function in CONDITIONS:
             one, zero = self._number(Fraction(1)), self._number(Fraction(0))
             return self._node("AST_FUNCTION_PIECEWISE", one, self._condition(Call(function, arguments)), zero)
+        if function == "above":
+            one, zero = self._number(Fraction(1)), self._number(Fraction(0))
+            ahead = self._node("AST_RELATIONAL_GT", self.tree(arguments[0]), self._number(Fraction(0)))
+            return self._node("AST_FUNCTION_PIECEWISE", one, ahead, zero)
         if function == "piecewise":
             parts = [
                 self._condition(e) if i % 2 and i < len(arguments) - 1 else self.tree(e)
@@ -191,6 +201,25 @@ class _Writer:
                 whole = inner[0] if len(inner) == 1 else Product(tuple(inner))
                 return self._node("AST_LOGICAL_NOT", self._condition(whole))
         return self._node("AST_RELATIONAL_NEQ", self.tree(expression), self._number(Fraction(0)))
+
+
+def identifiers_of(names: Iterable[str], reserved: Collection[str] = ()) -> dict[str, str]:
+    """An identifier for each name: letters without accents, Greek ones by their names; none is reserved in any case."""
+    found: dict[str, str] = {}
+    given = dict.fromkeys(names)
+    for name in given:
+        plain = identifier("".join(map(_ascii, name)))
+        while plain in found.values() or (plain != name and plain in given) or plain.lower() in reserved:
+            plain += "_"
+        found[name] = plain
+    return found
+
+
+def _ascii(char: str) -> str:
+    if char.isascii():
+        return char
+    title = unicodedata.name(char, "").split()
+    return title[-1].lower() if "LETTER" in title else "_"
 
 
 def identifier(text: str) -> str:
