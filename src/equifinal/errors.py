@@ -64,10 +64,6 @@ class IdentifiabilityError(EquifinalError):
     """The identifiability analysis cannot answer the question asked."""
 
 
-class NoExactAnalysis(IdentifiabilityError):
-    """Exact algebra says nothing about a model; numbers may."""
-
-
 class SolverError(EquifinalError):
     """The differential equations cannot be compiled or solved."""
 

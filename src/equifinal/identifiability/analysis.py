@@ -28,7 +28,7 @@ from equifinal.algebra.generators.candidates import Search
 from equifinal.algebra.generators.membership import alternatives, is_invariant
 from equifinal.algebra.generators.null_spaces import KernelField
 from equifinal.algebra.generators.selection import Generators
-from equifinal.errors import EquifinalError, IdentifiabilityError, NoExactAnalysis
+from equifinal.errors import EquifinalError, IdentifiabilityError
 from equifinal.identifiability.advice import Advice, advise
 from equifinal.identifiability.called import judged
 from equifinal.identifiability.child import Ended, Tell, in_child
@@ -38,7 +38,15 @@ from equifinal.identifiability.lifting.lifted import RICH
 from equifinal.identifiability.lifting.translation import translated
 from equifinal.identifiability.moves import moves_along_fibre, smallest_degree
 from equifinal.identifiability.orders import Classes, any_order, in_any_order
-from equifinal.identifiability.verdicts import GLOBALLY, LOCALLY, NOT, OUT_OF_TIME, TOO_LARGE, Identifiability
+from equifinal.identifiability.verdicts import (
+    GLOBALLY,
+    LOCALLY,
+    NOT,
+    OUT_OF_TIME,
+    TOO_LARGE,
+    Identifiability,
+    NoExactAnalysis,
+)
 from equifinal.language.expression import Expression, Name, Number, names, substitute, to_text
 from equifinal.language.model import Model
 

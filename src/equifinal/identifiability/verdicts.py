@@ -25,6 +25,10 @@ NUMBERS, NOTHING = "numbers", "nothing"  # assumptions where exact algebra says 
 OUT_OF_TIME, TOO_LARGE = "out of time", "too large"
 
 
+class NoExactAnalysis(IdentifiabilityError):
+    """Exact algebra says nothing about a model; numbers may."""
+
+
 @dataclass(frozen=True)
 class Design:
     """What experiments as they really are determine, locally: the rank of their sensitivities.

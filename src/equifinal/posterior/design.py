@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equifinal import ode
-from equifinal.errors import EquifinalError, IdentifiabilityError, NoExactAnalysis
+from equifinal.errors import EquifinalError, IdentifiabilityError
 from equifinal.identifiability.analysis import analyse
 from equifinal.identifiability.child import Ended, in_child
 from equifinal.identifiability.verdicts import (
@@ -31,6 +31,7 @@ from equifinal.identifiability.verdicts import (
     UNKNOWN,
     Design,
     Identifiability,
+    NoExactAnalysis,
 )
 from equifinal.language.expression import Expression, Name, evaluate, names, to_text
 from equifinal.language.functions import call_on_arrays

@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from math import floor
 
-from equifinal.errors import NoExactAnalysis
 from equifinal.identifiability.lifting.atoms import Key, Vector, divided, hashable, in_whole_numbers
 from equifinal.identifiability.lifting.lifted import Tie
+from equifinal.identifiability.verdicts import NoExactAnalysis
 from equifinal.language.expression import Call, Expression, Name, Number, Power, Product, Sum, names, to_text
 from equifinal.language.functions import call_on_arrays
 from equifinal.language.rational import (
