@@ -8,7 +8,6 @@ from math import inf
 import pytest
 
 from equifinal.algebra.arithmetic.budget import SECOND, Budget
-from equifinal.algebra.generators.expressing import same_field
 from equifinal.errors import IdentifiabilityError
 from equifinal.formats.toml import loads
 from equifinal.identifiability.analysis import analyse
@@ -22,7 +21,8 @@ from equifinal.language import steady
 from equifinal.language.expression import Number, is_rational, substitute, to_text
 from equifinal.language.model import Event, Model
 from equifinal.language.parser import parse_expression as e
-from equifinal.words.identifiability import identifiability_text
+from tests.support.analysed import said
+from tests.support.fields import same_field
 from tests.support.happening_models import drawn, happening_model
 from tests.support.marks import slow_but
 from tests.support.real_design import numeric_rank
@@ -76,7 +76,7 @@ def test_repeated_doses_with_a_lag() -> None:
     assert set(result.assumptions) == {"rich inputs", "seen moments"}
     assert_generate(result, model, ["ka*ke", "ka + ke", "F*ka/V", "lag"])
     assert result.parameters["lag"] == "globally"
-    assert "if the inputs, doses and switches are rich enough" in identifiability_text(result)
+    assert "if the inputs, doses and switches are rich enough" in said(result)
 
 
 def test_only_the_sum_of_two_delays_is_seen() -> None:
@@ -177,7 +177,7 @@ def test_combinations_with_functions_are_shown() -> None:
     shown = {text.replace("e*n", "n*e") for text in result.functions}
     assert shown == {"d", "V", "n*e", "K^n/(3^n)"}
     assert {to_text(c).replace("e*n", "n*e") for c in result.determined} == {"d", "V", "n*e"}
-    assert "finer than what data determine" in identifiability_text(result)
+    assert "finer than what data determine" in said(result)
     with pytest.raises(IdentifiabilityError, match="finer"):
         result.expresses("n*e")
 
