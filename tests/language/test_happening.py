@@ -7,6 +7,8 @@ import pytest
 from equifinal.language.happening import happening_lines
 from equifinal.language.model import Event, Model
 from equifinal.language.parser import parse_expression
+from equifinal.problem.changes import Change, changed
+from equifinal.problem.doses import Dose, dosed
 
 
 @pytest.mark.parametrize(
@@ -29,11 +31,11 @@ def test_a_state(value: str, words: str) -> None:
     assert words in line
 
 
-@pytest.mark.parametrize(
-    ("value", "words"), [("u + 1/2", "u rises by 0.5"), ("u - k", "u falls by k"), ("k", "u becomes k")]
-)
-def test_a_level(value: str, words: str) -> None:
+def test_a_level() -> None:
+    """An infusion begins and ends, and a constant changes."""
     model = Model.parse("x' = -k*x + u\nx(0) = 1", ["x"], parameters=["k"], constants={"u": 1})
-    event = Event(parse_expression("3"), {"u": parse_expression(value)})
-    model = model.vary(constants={}, levels={"u": parse_expression("1")}, events=[event])
-    assert any(words in line for line in happening_lines(model))
+    lines = happening_lines(dosed(model, [Dose("x", rate="2*k", duration=1.5, time=2)]))
+    assert ["rises by 2*k" in line for line in lines] == [True, False]
+    assert ["falls by 2*k" in line for line in lines] == [False, True]
+    lines = happening_lines(changed(model, [Change(3, constants={"u": "k"})]))
+    assert "at t = 3: u becomes k" in lines
