@@ -373,3 +373,23 @@ def test_of_equations_that_are_products_nobody_knows_which_factor_is_zero(monkey
     """
     found = analyse([experiment.analysed for experiment in loads(text).experiments])
     assert "not" not in found.parameters.values()
+
+
+@pytest.mark.parametrize(
+    ("written", "otherwise", "lost", "dimension"),
+    [
+        ("A*tanh(k*x)", "A*(exp(2*k*x) - 1)/(exp(2*k*x) + 1)", {"k", "x0"}, 1),
+        ("exp(n*log(b) + k*x)", "b^n*exp(k*x)", {"n", "b", "k", "x0"}, 2),
+        ("(2*a)^n*x", "2^n*a^n*x", {"a", "n", "x0"}, 2),
+        ("tanh(log(b))*x + k", "(b^2 - 1)/(b^2 + 1)*x + k", {"b", "x0"}, 1),
+        ("tan(2)*A*sin(k*x)", "A*sin(2)/cos(2)*sin(k*x)", {"k", "x0"}, 1),
+    ],
+)
+def test_a_function_is_analysed_however_it_is_written(
+    written: str, otherwise: str, lost: set[str], dimension: int
+) -> None:
+    for output in (written, otherwise):
+        result = found(Model.parse(f"x' = -d*x\nx(0) = x0\ny = {output}", ["y"]))
+        assert {name for name, verdict in result.parameters.items() if verdict == "not"} == lost
+        assert result.parameters["d"] == "globally"
+        assert (result.fibre_dimension, result.is_exact) == (dimension, True)

@@ -14,7 +14,7 @@ from equifinal.prediction import equivalents as room
 from equifinal.prediction.equivalents import Equivalents, equivalents
 from tests.support.runs import problem_named
 
-AT = {"k1": 0.5}  # where both are the same, so are the equivalents
+AT = {"k1": 0.5}  # where k1 is k2, as at the medians, there is nothing to exchange
 
 
 @cache
