@@ -25,13 +25,15 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
 from equifinal.algebra.arithmetic.budget import SECOND, Budget
-from equifinal.algebra.generators.expressing import same_field
 from equifinal.identifiability.analysis import analyse
 from equifinal.identifiability.verdicts import Identifiability
 from equifinal.language.expression import names, to_text
 from equifinal.language.model import Model
 from equifinal.language.parser import parse_expression
+from tests.support.fields import same_field
 
 # Dong, Goodbrake, Harrington and Pogudin (2023): seconds on a Xeon, for parameters' identifiability
 PUBLISHED = {

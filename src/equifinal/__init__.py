@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         IdentifiabilityError,
         InterruptedRunError,
         ModelError,
+        NoExactAnalysis,
         SamplingError,
         SolverError,
     )
@@ -125,6 +126,7 @@ _HOMES = {
     "ModelError": "errors",
     "DataError": "errors",
     "IdentifiabilityError": "errors",
+    "NoExactAnalysis": "errors",
     "SolverError": "errors",
     "SamplingError": "errors",
     "InterruptedRunError": "errors",
@@ -146,6 +148,7 @@ __all__ = [
     "Meaning",
     "Model",
     "ModelError",
+    "NoExactAnalysis",
     "Noise",
     "Observations",
     "Posterior",

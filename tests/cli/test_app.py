@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -17,6 +19,8 @@ import numpy as np
 import pytest
 
 from equifinal.cli import app as cli
+from equifinal.errors import InterruptedRunError
+from equifinal.formats.load import load
 from tests.support.problems import DECAY
 
 QUICK = ["--chains", "2", "--warmup", "200", "--draws", "300", "--seed", "5", "--no-report"]
@@ -420,6 +424,12 @@ def test_examples(tmp_path: Path, command: Callable[..., Done]) -> None:
         (["simulate", "si", "--at", "beta"], "name=value"),
         (["simulate", "si", "--at", "beta=x"], "not a number"),
         (["simulate", "si", "--at", "beta=nan"], "finite"),
+        (["fit", "si", "--cluster", "x:1", "--processes", "2"], "--processes are of this machine"),
+        (["fit", "si", "hiv", "--processes", "0"], "at least one process"),
+        (["fit", "si", "hiv", "--out", "/dev/null"], "is a file, but --out must name a folder"),
+        (["fit", "si", "--out", "/dev/null"], "is a file, but --out must name a folder"),
+        (["calibrate", "si", "--out", "/dev/null"], "is a file, but --out must name a folder"),
+        (["export", "si", "--to", "stn"], "did you mean 'stan'"),
         (["simulate", "si", "--times", "3:1:1"], "start:stop:step"),
         (["simulate", "si", "--times", "-1"], "not negative"),
         (["simulate", "si", "--out", "/proc/none/x.csv"], "cannot write"),
@@ -451,6 +461,51 @@ def test_our_own_faults_are_owned_up_to(problem: Path, tmp_path: Path, monkeypat
     shown = capsys.readouterr().err
     assert "internal error: RuntimeError: boom" in shown
     assert "Traceback" not in shown
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "shown"),
+    [
+        (KeyboardInterrupt(), 130, "interrupted\n"),
+        (InterruptedRunError("stopped after 3 draws"), 130, "stopped after 3 draws; run the same command to resume\n"),
+        (OSError(errno.ENOSPC, "No space left on device"), 2, "error: No space left on device\n"),
+    ],
+)
+def test_how_a_command_may_end(
+    error: BaseException, code: int, shown: str, command: Callable[..., Done], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ends(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr("equifinal.formats.load.load", ends)
+    assert command("check", "si") == (code, "", shown)
+
+
+def test_a_reader_that_goes_away_is_no_error() -> None:
+    """As `head` does."""
+    with subprocess.Popen([*COMMAND, "examples"], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert (process.wait(HANGING), process.stderr.read()) == (0, b"")
+
+
+def test_analyse_says_what_is_asked(command: Callable[..., Done]) -> None:
+    """States, a quantity and technical terms; the data of SI determine none of the three in its own units."""
+    done = command("analyse", "si", "--states", "--quantity", "gamma", "--explain")
+    assert done.returncode == 0
+    states = done.stdout[done.stdout.index("What the outputs say about the states") : done.stdout.index("Terms")]
+    assert re.search(r"^I +not identifiable$", states, flags=re.MULTILINE)
+    assert re.search(r"Knowing .* would make gamma identifiable", done.stdout)
+    assert re.search(r"^ *fibre", done.stdout[done.stdout.index("Terms") :], flags=re.MULTILINE)
+
+
+def test_examples_and_imports_for_scripts(tmp_path: Path, command: Callable[..., Done]) -> None:
+    written = json.loads(command("examples", "si", "--to", "copy", "--json").stdout)["written"]
+    assert [Path(path).name for path in written] == ["si.toml", "si.csv"]
+    (tmp_path / "model.toml").write_text(DECAY)
+    (tmp_path / "again.toml").write_text(command("import", "model.toml").stdout)
+    assert load(tmp_path / "again.toml").fingerprint() == load(tmp_path / "model.toml").fingerprint()
 
 
 CALIBRATE = ["--replicates", "4", "--chains", "2", "--draws", "40", "--ranked", "19", "--seed", "2"]

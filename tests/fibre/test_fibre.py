@@ -189,6 +189,29 @@ def test_missing_priors_and_names():
         Fibre(["A*b"], box(a=(0, 1), b=(0, 1)))
 
 
+@pytest.mark.parametrize(
+    ("combinations", "priors", "words"),
+    [
+        ("a*b", box(a=(0, 1), b=(0, 1)), r"must be a list of texts, such as \['a\*b', 'b/c'\]"),
+        ([], {}, "a fibre needs at least one parameter"),
+        (["a"], {"a": (0, 1)}, r"the prior of 'a' must be a Prior, not \(0, 1\)"),
+        (["a/(b - b)"], box(a=(0, 1), b=(0, 1)), "divides by zero for all parameters"),
+    ],
+)
+def test_what_makes_no_fibre_is_said(combinations, priors, words):
+    with pytest.raises(IdentifiabilityError, match=words):
+        Fibre(combinations, priors)
+
+
+def test_what_has_no_equivalents_is_said(si):
+    with pytest.raises(IdentifiabilityError, match="give one parameter vector theta at a time, not 2"):
+        si.search([SI_TRUTH, SI_TRUTH], 3)
+    with pytest.raises(IdentifiabilityError, match=r"1/\(a - b\) is not a finite number at a = 0.5, b = 0.5"):
+        Fibre(["1/(a - b)", "c"], box(a=(0, 1), b=(0, 1), c=(0, 1))).search([0.5, 0.5, 0.5], 3)
+    with pytest.raises(IdentifiabilityError, match=r"only fibres of dimension 1 have intervals.*has dimension 2"):
+        Fibre(["a + b + c"], box(a=(0, 1), b=(0, 1), c=(0, 1))).support([[1.0]])
+
+
 def test_noise_parameters_stand_for_themselves():
     result = analyse(Model.parse("x' = -a*b*x", ["x"]))
     fibre = Fibre.of(result, box(a=(0.1, 1), b=(0.1, 1), x_0=(0.1, 1), sigma=(0.1, 1)))

@@ -11,7 +11,6 @@ from types import SimpleNamespace
 import pytest
 
 from equifinal.algebra.arithmetic.budget import SECOND, Budget
-from equifinal.algebra.generators.expressing import same_field
 from equifinal.errors import EquifinalError, IdentifiabilityError
 from equifinal.identifiability.analysis import analyse
 from equifinal.identifiability.freedoms import (
@@ -28,8 +27,10 @@ from equifinal.identifiability.verdicts import Identifiability
 from equifinal.language.expression import Number, substitute, to_text
 from equifinal.language.model import Model
 from equifinal.language.parser import parse_expression
-from equifinal.words.identifiability import advice_sentence, freedom_sentences, identifiability_text
+from equifinal.words.identifiability import advice_sentence, freedom_sentences
+from tests.support.analysed import said
 from tests.support.collection import ENTRIES, analysed_entry, judge, model_of, needs_collection, slow_if_long
+from tests.support.fields import same_field
 from tests.support.marks import slow_but
 from tests.support.shared_folder import SHARED
 from tests.support.zoo import HIV, ZOO, known
@@ -81,7 +82,7 @@ def test_si_reads_like_the_paper():
     assert {to_text(c) for c in result.combinations} >= {"beta*N - gamma", "beta/rho"}
     assert set(result.parameters.values()) == {"not"}
     assert (result.fibre_dimension, result.fibre_degree) == (1, 1)
-    text = identifiability_text(result)
+    text = said(result)
     for piece in ("beta*N - gamma", "beta/rho", "N = 10000", "Measuring S", "nothing observable changes"):
         assert piece in text
 
@@ -321,7 +322,7 @@ def test_time_limit_is_honoured_and_labelled(ticks):
     assert result.fibre_dimension == 0
     assert set(result.parameters.values()) == {"locally"}
     assert result.unfinished == "out of time"
-    assert "The global question was not settled. The analysis ran out of time." in identifiability_text(result)
+    assert "The global question was not settled. The analysis ran out of time." in said(result)
     with pytest.raises(IdentifiabilityError, match="more time"):
         result.expresses("ka")
 
@@ -348,7 +349,7 @@ def test_model_without_parameters():
     result = analyse(Model.parse("x' = -x\nx(0) = 1", ["x"]))
     assert result.parameters == {}
     assert (result.fibre_dimension, result.fibre_degree, result.complete) == (0, 1, True)
-    assert "Everything is identifiable" in identifiability_text(result)
+    assert "Everything is identifiable" in said(result)
 
 
 def test_names_in_any_script():
@@ -457,7 +458,7 @@ def test_a_degree_that_may_not_be_the_least_is_a_bound():
     found = analyse(Model.parse("x' = -a^2*x\nx(0) = b*c\ny = x", ["y"]))
     assert (found.fibre_dimension, found.fibre_degree, found.complete) == (1, 2, True)
     for shown in (found, replace(found, complete=False)):  # complex values count, so that fewer may be real
-        assert "form a curve with up to 2 branches" in identifiability_text(shown)
+        assert "form a curve with up to 2 branches" in said(shown)
     values = {"continuous": [], "moving": ["b"], "pairs": [], "swapped": ["a"], "changing": []}
     assert assemble(1, **values, degree=2)[-1] == SeveralValues(("a",), 2)
     assert assemble(1, **values, degree=2, exact=False)[-1] == SeveralValues(("a",), 0)

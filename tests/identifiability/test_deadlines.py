@@ -20,7 +20,7 @@ from equifinal.identifiability.analysis import analyse
 from equifinal.identifiability.child import Ended, in_child
 from equifinal.language.expression import to_text
 from equifinal.language.model import Model
-from equifinal.words.identifiability import identifiability_text
+from tests.support.analysed import said
 from tests.support.random_models import heavy_model
 
 LARGE = """x0' = a1*(x1 - x0) - ka*n*x0/u
@@ -120,8 +120,8 @@ def test_what_is_known_locally_is_listed_and_marked() -> None:
     assert (found.scope, found.complete, found.unfinished) == ("local", False, "too large")
     assert "ka/kc" in map(to_text, found.combinations)
     assert len(found.combinations) == len(found.parameters) - found.fibre_dimension
-    text = identifiability_text(found)
-    assert "Combinations that ideal data determine at least locally (there may be more):" in text
+    text = said(found)
+    assert "Combinations that ideal data determine at least locally (there may be more)" in text
 
 
 def test_combinations_that_may_be_enough_are_tried() -> None:

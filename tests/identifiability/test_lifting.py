@@ -8,7 +8,6 @@ from math import inf
 import pytest
 
 from equifinal.algebra.arithmetic.budget import SECOND, Budget
-from equifinal.algebra.generators.expressing import same_field
 from equifinal.errors import IdentifiabilityError
 from equifinal.formats.toml import loads
 from equifinal.identifiability.analysis import analyse
@@ -22,7 +21,8 @@ from equifinal.language import steady
 from equifinal.language.expression import Number, is_rational, substitute, to_text
 from equifinal.language.model import Event, Model
 from equifinal.language.parser import parse_expression as e
-from equifinal.words.identifiability import identifiability_text
+from tests.support.analysed import said
+from tests.support.fields import same_field
 from tests.support.happening_models import drawn, happening_model
 from tests.support.marks import slow_but
 from tests.support.real_design import numeric_rank
@@ -76,7 +76,7 @@ def test_repeated_doses_with_a_lag() -> None:
     assert set(result.assumptions) == {"rich inputs", "seen moments"}
     assert_generate(result, model, ["ka*ke", "ka + ke", "F*ka/V", "lag"])
     assert result.parameters["lag"] == "globally"
-    assert "if the inputs, doses and switches are rich enough" in identifiability_text(result)
+    assert "if the inputs, doses and switches are rich enough" in said(result)
 
 
 def test_only_the_sum_of_two_delays_is_seen() -> None:
@@ -177,7 +177,7 @@ def test_combinations_with_functions_are_shown() -> None:
     shown = {text.replace("e*n", "n*e") for text in result.functions}
     assert shown == {"d", "V", "n*e", "K^n/(3^n)"}
     assert {to_text(c).replace("e*n", "n*e") for c in result.determined} == {"d", "V", "n*e"}
-    assert "finer than what data determine" in identifiability_text(result)
+    assert "finer than what data determine" in said(result)
     with pytest.raises(IdentifiabilityError, match="finer"):
         result.expresses("n*e")
 
@@ -373,3 +373,23 @@ def test_of_equations_that_are_products_nobody_knows_which_factor_is_zero(monkey
     """
     found = analyse([experiment.analysed for experiment in loads(text).experiments])
     assert "not" not in found.parameters.values()
+
+
+@pytest.mark.parametrize(
+    ("written", "otherwise", "lost", "dimension"),
+    [
+        ("A*tanh(k*x)", "A*(exp(2*k*x) - 1)/(exp(2*k*x) + 1)", {"k", "x0"}, 1),
+        ("exp(n*log(b) + k*x)", "b^n*exp(k*x)", {"n", "b", "k", "x0"}, 2),
+        ("(2*a)^n*x", "2^n*a^n*x", {"a", "n", "x0"}, 2),
+        ("tanh(log(b))*x + k", "(b^2 - 1)/(b^2 + 1)*x + k", {"b", "x0"}, 1),
+        ("tan(2)*A*sin(k*x)", "A*sin(2)/cos(2)*sin(k*x)", {"k", "x0"}, 1),
+    ],
+)
+def test_a_function_is_analysed_however_it_is_written(
+    written: str, otherwise: str, lost: set[str], dimension: int
+) -> None:
+    for output in (written, otherwise):
+        result = found(Model.parse(f"x' = -d*x\nx(0) = x0\ny = {output}", ["y"]))
+        assert {name for name, verdict in result.parameters.items() if verdict == "not"} == lost
+        assert result.parameters["d"] == "globally"
+        assert (result.fibre_dimension, result.is_exact) == (dimension, True)

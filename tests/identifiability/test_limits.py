@@ -26,7 +26,7 @@ from equifinal.identifiability.constancy import require_constant_output
 from equifinal.identifiability.quantity_advice import advise_on
 from equifinal.identifiability.verdicts import Identifiability
 from equifinal.language.model import Model
-from equifinal.words.identifiability import identifiability_text
+from tests.support.analysed import said
 from tests.support.clocks import hurry
 
 # two exchangeable rates and a scaling
@@ -70,7 +70,7 @@ def test_wherever_time_runs_out_it_is_said(monkeypatch: pytest.MonkeyPatch) -> N
         else:
             assert agrees(found, whole)
             assert found.unfinished in ("", "out of time")
-            assert ("The analysis ran out of time." in identifiability_text(found)) == bool(found.unfinished)
+            assert ("The analysis ran out of time." in said(found)) == bool(found.unfinished)
             seen.add(f"{found.scope}, {found.complete}" if found.unfinished else "")
             last = found
         limit = float(int(1.3 * limit) + 1)
@@ -93,7 +93,7 @@ def test_too_large_a_question_is_said_and_is_the_same_everywhere(monkeypatch: py
                 answers.append({"unfinished": "error"})
             else:
                 assert agrees(found, whole)
-                assert ("too large for the work allowed" in identifiability_text(found)) == bool(found.unfinished)
+                assert ("too large for the work allowed" in said(found)) == bool(found.unfinished)
         assert answers[0] == answers[1]
         seen.add(str(answers[0]["unfinished"]))
         effort *= 2

@@ -9,13 +9,13 @@ import pytest
 
 from equifinal.algebra.arithmetic.budget import SECOND, Budget
 from equifinal.algebra.arithmetic.local_rank import analyse_locally
-from equifinal.algebra.generators.expressing import same_field
 from equifinal.identifiability.analysis import analyse
 from equifinal.identifiability.freedoms import AnyOrder, Freedom
 from equifinal.identifiability.orders import any_order
 from equifinal.identifiability.verdicts import Identifiability
 from equifinal.language.model import Model
 from equifinal.words.identifiability import freedom_sentences
+from tests.support.fields import same_field
 from tests.support.marks import slow_but
 
 

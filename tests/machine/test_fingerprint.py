@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
+
+from equifinal.machine.fingerprint import fingerprint
 
 CALLER = """
 from equifinal.machine.compiled import by_code, compiled
@@ -83,3 +87,32 @@ def test_what_has_no_source_is_an_error() -> None:
     exec("def f():\n    return strange", namespace)
     with pytest.raises(ValueError, match="no source is known"):
         fingerprint(namespace["f"])
+
+
+def compiles_to_the_same(one: object, other: object) -> bool:
+    def made(constant: object) -> Callable[[], object]:
+        return lambda: constant
+
+    return fingerprint(made(one)) == fingerprint(made(other))
+
+
+def test_what_a_function_closes_over_is_seen() -> None:
+    assert compiles_to_the_same(1.0, 1.0)
+    assert not compiles_to_the_same(1.0, 2.0)
+    assert compiles_to_the_same((1, "a"), (1, "a"))
+    assert not compiles_to_the_same((1, "a"), (1, "b"))
+    assert compiles_to_the_same(np.arange(3.0), np.arange(3.0))
+    assert not compiles_to_the_same(np.arange(3.0), np.arange(3.0)[::-1])
+    assert not compiles_to_the_same(np.arange(4.0), np.arange(4.0).reshape(2, 2))
+    assert not compiles_to_the_same(np.zeros(2), np.zeros(2, np.int64))
+
+
+def test_what_stands_inside_a_function_is_seen() -> None:
+    def one(x: float) -> list[float]:
+        return [y + 1.0 for y in [x]]
+
+    def other(x: float) -> list[float]:
+        return [y + 2.0 for y in [x]]
+
+    other.__name__, other.__qualname__ = one.__name__, one.__qualname__
+    assert fingerprint(one) != fingerprint(other)

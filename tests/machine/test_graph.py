@@ -121,3 +121,18 @@ def test_long_sums_do_not_exhaust_the_stack():
     gradient = graph.gradient(root, "x")
     found = run(graph, [gradient[0]], np.array([1.0, 2.0, 0.0]))[0]
     assert found == 2.0 + sum(range(2, 4000))
+
+
+def test_powers_of_powers_and_of_negatives_are_one_power() -> None:
+    graph = Graph()
+    x = graph.load("x", 0)
+    cube = graph.power(x, 3)
+    assert graph.power(x, 0) == graph.one
+    assert graph.power(x, 1) == x
+    assert graph.power(cube, 2) == graph.power(x, 6)
+    assert graph.power(x, -2) == graph.divide(graph.one, graph.power(x, 2))
+    assert graph.power(graph.negative(x), 2) == graph.power(x, 2)
+    assert graph.power(graph.negative(x), 3) == graph.negative(cube)
+    assert graph.real_power(x, graph.number(Fraction(3))) == cube
+    assert graph.divide(graph.negative(x), cube) == graph.negative(graph.divide(x, cube))
+    assert graph.divide(x, graph.negative(cube)) == graph.negative(graph.divide(x, cube))

@@ -330,6 +330,20 @@ def test_steps_in_inputs(method, k):
     np.testing.assert_allclose(found.outputs[0, :, 1], u * x, rtol=1e-5, atol=1e-8)
 
 
+@pytest.mark.parametrize(
+    ("breaks", "values", "slopes", "words"),
+    [
+        ([0.0, 0.0], np.ones((2, 1)), np.ones((2, 1)), "finite, ascending times"),
+        ([1.0], np.ones((1, 1)), np.ones((1, 1)), "from time 0 on; the first break is at 1.0"),
+        ([0.0], np.ones((2, 1)), np.ones((2, 1)), "a row for each break and a column for each input"),
+        ([0.0], np.ones((1, 1)), [[np.nan]], "values and slopes of inputs must be finite"),
+    ],
+)
+def test_inputs_that_make_no_sense(breaks, values, slopes, words):
+    with pytest.raises(SolverError, match=words):
+        Inputs(breaks, values, slopes)
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_kinks_in_inputs(method):
     """x' = u(t) for a polygon: x is its integral."""

@@ -110,14 +110,28 @@ def test_samplers_side_by_side() -> None:
     figure = plot_efficiency(runs)
     assert any("chains disagree" in text for text in texts(figure))
     assert len(plot_agreement(runs, names=["gamma"]).axes[0].lines) == 2
-    with pytest.raises(DataError, match="no runs"):
-        plot_efficiency({})
+    for plot in (plot_efficiency, plot_agreement):
+        with pytest.raises(DataError, match="no runs"):
+            plot({})
+    with pytest.raises(DataError, match=r"no 'gama'; did you mean 'gamma'"):
+        plot_agreement(runs, names=["gama"])
 
 
 @pytest.mark.parametrize("plot", [plot_traces, plot_ranks, plot_autocorrelation, plot_marginals, plot_pairs])
 def test_unknown_names_are_refused(plot) -> None:
     with pytest.raises(DataError, match=r"'gama'.*; did you mean 'gamma'"):
         plot(run("si"), names=["gama", "beta"])
+
+
+def test_figures_that_make_no_sense_are_refused(tmp_path) -> None:
+    with pytest.raises(DataError, match="a pair plot needs at least two parameters"):
+        plot_pairs(run("si"), names=["gamma"])
+    for lags in (0, True, 2.5):
+        with pytest.raises(DataError, match="the number of lags must be a positive whole number"):
+            plot_autocorrelation(run("si"), lags=lags)  # type: ignore[arg-type]
+    (tmp_path / "a.svg").mkdir()
+    with pytest.raises(DataError, match="is a folder; give the name of a file"):
+        style.check_path(tmp_path / "a.svg")
 
 
 @pytest.mark.parametrize(("plot", "name"), [(plot_fit, "case"), (plot_residuals, "case"), (plot_states, "s")])

@@ -22,7 +22,7 @@ from equifinal.problem.data import Experiment, InputSeries, Observations
 from equifinal.problem.noise import Noise
 from equifinal.problem.prior import Prior
 from equifinal.problem.problem import Problem
-from equifinal.words.identifiability import identifiability_text
+from tests.support.analysed import said
 
 TIMES = np.linspace(0.2, 8, 20)
 
@@ -51,7 +51,7 @@ def test_a_rich_input_is_enough() -> None:
     assert result.design is not None
     assert result.design.enough
     assert result.design.is_clear
-    assert "nothing is lost" in identifiability_text(result)
+    assert "nothing is lost" in said(result)
 
 
 def test_an_input_that_is_zero_determines_less() -> None:
@@ -59,7 +59,7 @@ def test_an_input_that_is_zero_determines_less() -> None:
     assert result.design is not None
     assert (result.design.rank, result.design.expected) == (1, 4)  # l is left
     assert set(result.design.unseen) == {"k", "q", "V"}
-    text = identifiability_text(result)
+    text = said(result)
     assert "THEY DETERMINE LESS" in text
     assert "They do not determine k, q and V" in text
 
@@ -79,7 +79,7 @@ def test_functions_without_derivatives_are_judged_by_numbers() -> None:
     result = analysed(problem_of(model))
     assert result.parameters == {"a": "locally", "k": "not", "b": "not"}
     assert (result.scope, result.finer, result.fibre_dimension) == ("local", True, 1)
-    assert "in numbers alone" in identifiability_text(result)
+    assert "in numbers alone" in said(result)
     fibre, _ = Study(problem_of(model)).coarsest_fibre
     assert fibre.dimension == 0  # every parameter for itself
 
@@ -89,7 +89,7 @@ def test_models_that_are_undefined_where_they_start_are_judged_by_numbers() -> N
     result = analysed(problem_of(model))
     assert result.parameters == {"k": "not", "a": "not", "s": "not"}  # only a*s is determined
     assert (result.scope, result.fibre_dimension, result.is_exact) == ("local", 2, False)
-    assert "divides by zero at its initial values" in identifiability_text(result)
+    assert "divides by zero at its initial values" in said(result)
 
 
 def test_functions_and_time_are_solved_for() -> None:
@@ -129,7 +129,7 @@ def test_an_examination_that_takes_too_long_is_ended(monkeypatch: pytest.MonkeyP
     for end in (time.monotonic() + 0.01, time.monotonic() - 1.0):
         result = examined(problem, alone, end=end)
         assert (result.design, result.unfinished) == (None, "out of time")
-        assert "no time to find out how much they determine" in identifiability_text(result)
+        assert "no time to find out how much they determine" in said(result)
 
 
 def test_an_examination_that_is_killed_leaves_the_analysis(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -162,7 +162,7 @@ def test_experiments_that_determine_more_than_the_analysis_allows() -> None:
     assert result.design is not None
     assert result.design.contradicts
     assert (result.design.rank, result.design.expected) == (4, 3)
-    assert "CONTRADICTION" in identifiability_text(result)
+    assert "CONTRADICTION" in said(result)
     assert Identifiability.from_json(result.to_json()) == result
     study = Study(problem, analysis=result)
     with pytest.warns(UserWarning, match="CONTRADICT"):

@@ -119,6 +119,8 @@ def test_what_is_wrong_with_a_dose_is_said(given, message: str) -> None:
 def test_a_dose_into_nowhere_is_refused() -> None:
     with pytest.raises(DataError, match="'bloood' is not a state; did you mean 'blood'"):
         dosed(oral(), [Dose("bloood", 1)])
+    with pytest.raises(DataError, match="state must be the name of a state, not 3"):
+        Dose(3, 1)  # type: ignore[arg-type]
 
 
 def test_before_an_unknown_onset_times_may_be_negative() -> None:
@@ -163,6 +165,7 @@ def test_a_varied_constant_and_a_definition_may_change_too() -> None:
         ({"set": {"gutt": 0}}, "'gutt' is not a state; did you mean 'gut'"),
         ({"set": {"gut": 0}, "add": {"gut": 1}}, "both set and added to"),
         ({"set": {"gut": "1 +"}}, "set, gut, column"),
+        ({"set": {"gut": 0}, "first": "yes"}, "first must be true or false, not 'yes'"),
         ({"time": -1, "set": {"gut": 0}}, "negative"),
         ({"time": "blood", "set": {"gut": 0}}, "time depends on 'blood'"),
         ({"time": "D", "constants": {"D": 0}}, "time depends on 'D'"),

@@ -11,7 +11,7 @@ import pytest
 from equifinal.language.expression import evaluate, names
 from equifinal.language.lookalikes import told_apart
 from equifinal.language.parser import parse_expression
-from equifinal.report.mathml import equation, mathml, name_mathml, rate
+from equifinal.report.mathml import direction_mathml, equation, mathml, name_mathml, rate
 
 
 def flat(text: str) -> str:
@@ -74,6 +74,8 @@ def test_names() -> None:
     assert name_mathml("I0") == "<msub><mi>I</mi><mn>0</mn></msub>"
     assert name_mathml("k_on") == "<msub><mi>k</mi><mi>on</mi></msub>"
     assert name_mathml("mu_2") == "<msub><mi>μ</mi><mn>2</mn></msub>"
+    assert name_mathml("R0_treated") == "<msub><mi>R</mi><mrow><mn>0</mn><mo>,</mo><mi>treated</mi></mrow></msub>"
+    assert name_mathml("beta [first & last]") == "<mrow><mi>β</mi><mtext> [first &amp; last]</mtext></mrow>"
     assert name_mathml("infectious_days") == "<mi>infectious_days</mi>"
     assert name_mathml("S(0)") == "<mrow><mi>S</mi><mo>(</mo><mn>0</mn><mo>)</mo></mrow>"
     assert "<script" not in name_mathml("<script>x")
@@ -94,3 +96,41 @@ def test_names_that_would_look_alike_stand_as_they_are() -> None:
         assert name_mathml("rho") == "<mi>ρ</mi>"
         assert name_mathml("k_1(0)") == "<mrow><mi>k_1</mi><mo>(</mo><mn>0</mn><mo>)</mo></mrow>"
     assert name_mathml("k1") == name_mathml("k_1")
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("sqrt(a + b)", "<msqrt><mrow><mi>a</mi><mo>+</mo><mi>b</mi></mrow></msqrt>"),
+        ("a^n", "<msup><mrow><mi>a</mi></mrow><mrow><mi>n</mi></mrow></msup>"),
+        ("exp(-a)", "<msup><mi>e</mi><mrow><mrow><mo>−</mo><mi>a</mi></mrow></mrow></msup>"),
+        ("abs(a)", "<mrow><mo>|</mo><mi>a</mi><mo>|</mo></mrow>"),
+        ("max(a, b)", "<mrow><mi>max</mi><mo>(</mo><mi>a</mi><mo>,</mo><mi>b</mi><mo>)</mo></mrow>"),
+        (
+            "piecewise(a, t < 3, 0)",
+            "<mrow><mo>{</mo><mtable><mtr><mtd><mi>a</mi></mtd><mtd><mtext>if </mtext>"
+            "<mrow><mi>t</mi><mo>&lt;</mo><mn>3</mn></mrow></mtd></mtr>"
+            "<mtr><mtd><mn>0</mn></mtd><mtd><mtext>otherwise</mtext></mtd></mtr></mtable></mrow>",
+        ),
+    ],
+)
+def test_functions(text: str, shown: str) -> None:
+    assert mathml(parse_expression(text)) == shown
+
+
+def test_a_root_and_a_power_are_put_in_brackets_where_they_must_be() -> None:
+    assert "<mo>(</mo><mrow><mi>a</mi><mo>+</mo><mi>b</mi></mrow><mo>)</mo>" in mathml(parse_expression("(a + b)^n"))
+    assert "<mo>(</mo>" not in mathml(parse_expression("sqrt(a + b)*c"))
+
+
+def test_a_direction_is_a_product_and_the_logarithm_of_it_where_signs_change() -> None:
+    a, b, c = map(parse_expression, ("a", "b - c", "d"))
+    alone = direction_mathml({a: 1.0, c: -0.5}, {"a": True, "d": True})
+    assert "<mi>log</mi>" not in alone
+    assert "<msup><mrow><mi>d</mi></mrow><mrow><mo>−</mo><mn>0.5</mn></mrow></msup>" in alone
+    both = direction_mathml({a: 1.0, b: -2.0}, {"a": True, "b - c": False})
+    assert "<mi>log</mi><mo>(</mo><mi>a</mi><mo>)</mo><mo>−</mo><mrow><mn>2</mn></mrow>" in both
+    assert both.endswith("<mrow><mo>(</mo><mrow><mi>b</mi><mo>−</mo><mi>c</mi></mrow><mo>)</mo></mrow></mrow></math>")
+    sums = direction_mathml({a: 1.0, b: 1.0}, {"a": False, "b - c": False})
+    assert "<mi>log</mi>" not in sums
+    assert "<mi>a</mi><mo>+</mo>" in sums

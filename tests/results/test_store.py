@@ -96,6 +96,15 @@ def test_files_that_cannot_be_written_or_read(data: arviz.InferenceData, tmp_pat
         result.load(tmp_path / "none.nc")
 
 
+def test_a_file_that_was_cut_short_is_not_whole(data: arviz.InferenceData, tmp_path: Path) -> None:
+    path = result.save(data, tmp_path / "results.nc")
+    result.require_whole(path)
+    content = path.read_bytes()
+    path.write_bytes(content[: len(content) // 2])
+    with pytest.raises(DataError, match=r"results\.nc were not written whole"):
+        result.require_whole(path)
+
+
 def test_settings_come_from_the_file_unless_given() -> None:
     problem = loads(DECAY + "[sampling]\ndraws = 30\nchains = 2\n")
     assert run_settings(problem, {"chains": 3, "draws": None}).draws == 30

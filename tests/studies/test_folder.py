@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from equifinal.errors import DataError
-from equifinal.studies.folder import claim_folder, owned
+from equifinal.errors import DataError, InterruptedRunError
+from equifinal.studies.folder import CHECKPOINT, claim_folder, owned, to_be_continued
 
 
 def test_folders_claimed_at_once_are_different(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,3 +92,32 @@ def test_where_files_cannot_be_locked_the_user_is_told(tmp_path: Path, monkeypat
     monkeypatch.setattr("fcntl.flock", refuse)
     with pytest.warns(UserWarning, match="make sure that no other fit writes"), owned(tmp_path / "o", overwrite=False):
         pass
+
+
+def test_an_unfinished_run_is_gone_on_with_by_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    first = claim_folder("decay")
+    (first / CHECKPOINT).touch()
+    assert claim_folder("decay") == first
+    with owned(first, overwrite=False):
+        assert claim_folder("decay").name == "decay-run-2"  # where nothing is yet
+    (first / ".lock").touch()  # left by a process that was killed
+    assert claim_folder("decay") == first
+    (first / CHECKPOINT).unlink()
+    assert claim_folder("decay").name == "decay-run-3"
+
+
+def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(DataError, match=r"cannot make the folder .*file/decay-run: Not a directory"):
+        claim_folder(str(tmp_path / "file" / "decay"))
+    with pytest.raises(DataError, match="file is a file, but"), owned(tmp_path / "file", overwrite=False):
+        pass
+
+
+def test_an_interrupt_loses_nothing_that_a_checkpoint_has(tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt), to_be_continued(tmp_path):
+        raise KeyboardInterrupt
+    (tmp_path / CHECKPOINT).touch()
+    with pytest.raises(InterruptedRunError, match="interrupted"), to_be_continued(tmp_path):
+        raise KeyboardInterrupt

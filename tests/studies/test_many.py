@@ -90,8 +90,7 @@ def test_what_cannot_be_done_is_told(tmp_path: Path) -> None:
     assert [outcome.failure for outcome in outcomes[1:]] == ["b.toml: no model", "4 processes died over the same work"]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("there", [False, True])
+@pytest.mark.parametrize("there", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_what_fails_does_not_lose_the_others_and_what_is_done_is_kept(
     tmp_path: Path, there: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:

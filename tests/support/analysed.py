@@ -29,3 +29,8 @@ def analysed(model: Model, effort: float) -> Identifiability:
     partial.write_text(json.dumps(result.to_json()))
     partial.replace(path)
     return result
+
+
+def said(result: Identifiability) -> str:
+    """What a person reads about an analysis, in one line, since sentences may be broken anywhere."""
+    return " ".join(str(result).split())

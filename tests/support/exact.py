@@ -19,12 +19,12 @@ from equifinal.fibre import Fibre
 from equifinal.posterior.posterior import Evaluation, Expansion, Likelihood, Outputs
 from equifinal.problem.prior import Prior, log_prior, to_theta
 from equifinal.studies.paper.si_reference import (
+    POPULATION,
     SI_BOUNDS,
     si_combinations,
     si_interval,
     si_laplace,
     si_log_likelihood,
-    si_theta,
 )
 
 Array = np.ndarray
@@ -285,7 +285,8 @@ def si_draw(rng: np.random.Generator, size: int) -> Array:
         kept.append(c[np.log(rng.random(len(c))) < log_weight - bound])
     c = np.concatenate(kept)[:size]
     low, high = si_interval(c)
-    return si_theta(c, low + (high - low) * rng.random(size))
+    rho, (k, g, m) = low + (high - low) * rng.random(size), c.T
+    return np.column_stack([k * rho, rho, k * rho * POPULATION - g, m / rho])
 
 
 def si() -> Case:

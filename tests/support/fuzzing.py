@@ -214,6 +214,7 @@ def _work(first: int, last: int, folder: Path, record: Path) -> None:
                 where = traceback.extract_tb(error.__traceback__)[-1]
                 problem = f"seed {seed}: {type(error).__name__} at {Path(where.filename).name}:{where.lineno}: {error}"
                 made = Counter(models=1, wrong=1)
+            signal.setitimer(signal.ITIMER_PROF, 0)  # what is written is done
             file.write(
                 " ".join(f"{name}={n}" for name, n in made.items()) + "\t" + problem[:400].replace("\n", " ") + "\n"
             )

@@ -12,6 +12,8 @@ import tempfile
 import threading
 import traceback
 import warnings
+from collections.abc import Callable
+from functools import wraps
 from io import TextIOWrapper
 from typing import Annotated, Any
 
@@ -47,7 +49,10 @@ def main() -> None:
         if isinstance(stream, TextIOWrapper):  # a terminal without Greek letters is no reason to stop
             stream.reconfigure(errors="replace")
     try:
-        app()
+        try:
+            app()
+        except _Ended as end:
+            raise end.reason from None
     except InterruptedRunError as error:
         print(f"{error}; run the same command to resume", file=sys.stderr)
         sys.exit(130)
@@ -74,6 +79,27 @@ def main() -> None:
             file=sys.stderr,
         )
         sys.exit(1)
+
+
+class _Ended(Exception):
+    """What ended a command, in a guise that Typer lets pass: it exits by itself, and silently, at Ctrl-C and at a
+    closed pipe.
+    """
+
+    def __init__(self, reason: BaseException):
+        self.reason = reason
+
+
+def _with_ends(command: Callable[..., None]) -> Callable[..., None]:
+    @wraps(command)
+    def run(*arguments: Any, **options: Any) -> None:
+        try:
+            command(*arguments, **options)
+            sys.stdout.flush()
+        except (KeyboardInterrupt, BrokenPipeError) as reason:
+            raise _Ended(reason) from None
+
+    return run
 
 
 def _interrupt_politely() -> None:
@@ -130,5 +156,5 @@ for _command in (
     cli_studies.paper,
     cli_export.export,
 ):
-    app.command()(_command)
-app.command("import")(problems.import_)
+    app.command()(_with_ends(_command))
+app.command("import")(_with_ends(problems.import_))

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from equifinal.fibre.combinations import LEAST_SINE, log_volume
 from equifinal.machine.compiled import compiled
 from equifinal.machine.kept import KeptOverloads
-from equifinal.machine.pointers import Doubles, Integers, call, shift
+from equifinal.machine.pointers import Doubles, Integers, call, doubles_at, shift
 from equifinal.problem.prior import MIRRORED, from_coordinate
 from equifinal.problem.prior_families import log_kernel
 
@@ -86,18 +86,6 @@ def _room(typing_context, count):
 room: Any = intrinsic(_room)
 
 
-def _doubles_at(typing_context, address):
-    """A pointer from an address."""
-
-    def generate(context, builder, signature, arguments):
-        return builder.inttoptr(arguments[0], ir.DoubleType().as_pointer())
-
-    return Doubles(types.int64), generate
-
-
-doubles_at: Any = intrinsic(_doubles_at)
-
-
 @compiled
 def _fill(v, data, theta, slope, out):
     """theta, dtheta/dv, and xi, labels and their gradients in theta."""
@@ -112,7 +100,7 @@ def _fill(v, data, theta, slope, out):
     call(data[ADDRESS], theta, theta, theta, theta, theta, out)
 
 
-def _evaluate(v, data, xi, jacobian):
+def _evaluate(v, data, xi, jacobian):  # compiled
     q, labels, d = data[RANK], data[LABELS], data[DIMENSION]
     theta = room(2 * d + (q + labels) * (1 + d))
     slope, out = shift(theta, d), shift(theta, 2 * d)
@@ -139,7 +127,7 @@ def _log_density(v, data, theta, slope, out, jacobian, work):
     return total - log_volume(jacobian, work, LEAST_SINE)
 
 
-def _force(v, data, gradient):
+def _force(v, data, gradient):  # compiled
     q, labels, d = data[RANK], data[LABELS], data[DIMENSION]
     moved = room(3 * d + (q + labels) * (1 + d))
     theta, slope, out = shift(moved, d), shift(moved, 2 * d), shift(moved, 3 * d)

@@ -228,22 +228,6 @@ def design_sentences(result: Identifiability) -> list[str]:
     ]
 
 
-def identifiability_text(result: Identifiability) -> str:
-    """Write an analysis as plain text: a table, the combinations, the freedoms, the advice, and how sure it all is."""
-    width = max([9, *(len(n) for n in (*result.parameters, *result.quantities))])
-    lines = [f"{'':{width}}  identifiable", f"{'-' * width}  {'-' * 24}"]
-    for title, rows in (("", result.parameters), ("quantities of interest", result.quantities)):
-        if title and rows:
-            lines += ["", f"{title}:"]
-        for name, word in rows.items():
-            lines.append(f"{name:{width}}  {_verdict(word, result.alternatives.get(name, 0))}")
-    lines += ["", headline(result)]
-    for title, section in _sections(result):
-        lines += ["", f"{title}:", *(f"  {line}" for line in section)]
-    lines += ["", sureness(result)]
-    return "\n".join(lines)
-
-
 def _verdict(word: str, count: int) -> str:
     if word == "locally":
         return f"up to {count} values" if count else "at least locally (globally: not known)"

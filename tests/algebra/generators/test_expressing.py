@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from equifinal.algebra.generators.expressing import belongs, express, same_field
+from equifinal.algebra.generators.expressing import express
 from equifinal.language.expression import substitute
 from equifinal.language.parser import parse_expression
+from tests.support.fields import same_field
 from tests.support.modulo import modulo, plenty
 
 NAMES = ("a", "b", "c")
@@ -33,9 +34,9 @@ def parsed(*texts: str) -> list:
     ],
 )
 def test_verdicts(function: str, generators: list[str], status: str) -> None:
-    found = express(parse_expression(function), parsed(*generators), NAMES, {}, plenty())
-    assert found.status == status
-    assert belongs(parse_expression(function), parsed(*generators), NAMES, plenty()) is found.identifiable
+    for with_formula in (True, False):
+        found = express(parse_expression(function), parsed(*generators), NAMES, {}, plenty(), with_formula=with_formula)
+        assert (found.status, found.identifiable) == (status, status == "globally")
 
 
 GENERATORS = ("a*b", "b/c^2", "a + c")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import random
 
 from equifinal.algebra.generators.candidates import Search
-from equifinal.algebra.generators.expressing import same_field
 from equifinal.algebra.generators.selection import Selection, level_set
 from equifinal.language.model import Model
 from equifinal.language.parser import parse_expression
+from tests.support.fields import same_field
 from tests.support.modulo import PRIME, plenty, slice_of, values_of
 
 SWAP = Model.parse("x' = -k*x\nz' = -m*z\nx(0) = 1\nz(0) = 1\ny = x + z", ["y"])

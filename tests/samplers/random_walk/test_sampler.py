@@ -94,6 +94,7 @@ def test_warmup_reaches_its_target() -> None:
     ("options", "words"),
     [
         ({"target": 2}, "between 0 and 1"),
+        ({"swap": "yes"}, "must be true or false, not 'yes'"),
         ({"covariance": [1, 2, 3]}, "3 numbers for 2"),
         ({"covariance": "x"}, "must be a number"),
         ({"covariance": [[1, 2], [2, 1]]}, "positive definite"),

@@ -15,7 +15,7 @@ from equifinal.examples import example_path
 from equifinal.fibre.of_problem import fibre_of
 from equifinal.formats.load import load
 from equifinal.posterior.posterior import Posterior
-from equifinal.report.paper import figures
+from equifinal.report.paper import figures, folder
 from equifinal.report.paper.folder import study
 from equifinal.samplers.protocol import NoPlan, Task
 from equifinal.samplers.random_walk import sampler as random_walk
@@ -124,6 +124,52 @@ def test_a_case_study_in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     document = json.loads((tmp_path / "out" / "table.json").read_text())
     assert document["published"]["random walk"]["acceptance"] == pytest.approx(0.2793)
     assert "| **collapsed** |" in (tmp_path / "out" / "table.md").read_text()
+
+
+def test_the_files_of_a_study_say_what_the_draws_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Exact, independent draws: as many effective draws as there are, and no error but chance."""
+    theta, methods = si_draw(np.random.default_rng(2), 4000), ("random walk", "collapsed")
+
+    def made(case: object, **options: object) -> list[runs.MethodRun]:
+        return [
+            runs.MethodRun(method, setting, theta.reshape(chains, -1, 4), 1000, 4000, 8000, 500, 2.0)
+            for setting, chains in (("literal", 1), ("tuned", 4))
+            for method in methods
+        ]
+
+    monkeypatch.setattr(folder, "compare", made)
+    drawn = {}
+    monkeypatch.setattr(folder.style, "save", lambda figure, path: drawn.update({path.name: figure}))
+    done = study("si", tmp_path, quick=True)
+    assert {path.name for path in done.written} == {"table.md", "table.csv", "table.json", *drawn}
+    for setting in runs.SETTINGS:
+        for ending in folder.FORMATS:
+            assert len(drawn[f"{setting}-traces{ending}"].axes) == 2 * len(methods)
+            assert len(drawn[f"{setting}-projections{ending}"].axes) == len(methods)
+            for axes in drawn[f"{setting}-autocorrelations{ending}"].axes:
+                for line in axes.lines[: len(methods)]:  # of independent draws
+                    assert np.abs(line.get_ydata()[line.get_xdata() < 100]).max() < 0.2
+    rows = list(csv.DictReader(io.StringIO((tmp_path / "table.csv").read_text())))
+    assert len(rows) == 2 * len(methods) * len(done.case.quantities)
+    for row in rows:
+        assert row["acceptance"] == "0.25"
+        assert float(row["ess"]) == pytest.approx(4000, rel=0.15)
+        assert float(row["ess_per_second"]) == pytest.approx(float(row["ess"]) / 2, rel=1e-4)
+        assert float(row["ess_per_solve"]) == pytest.approx(float(row["ess"]) / 8000, rel=1e-4)
+        assert float(row["error"]) < 2.6 / np.sqrt(4000)
+    document = json.loads((tmp_path / "table.json").read_text())
+    assert {run["chains"] * run["draws"] for run in document["runs"]} == {4000}
+    page = (tmp_path / "table.md").read_text()
+    assert "### SI, literal: one chain of 4,000 draws" in page
+    assert "### SI, tuned: 4 chains of 1,000 draws" in page
+    assert "1,000 accepted (25.00%)" in page
+    assert "8,000 solves, 2.0 s" in page
+
+
+def test_a_study_does_not_write_over_a_file(tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("")
+    with pytest.raises(DataError, match="is a file, but `folder` must name a folder"):
+        study("si", tmp_path / "taken")
 
 
 def test_literal_settings_are_the_paper_s() -> None:

@@ -166,18 +166,3 @@ def _checked(
         return candidate
     factor = rational(ratios[0], prime)
     return None if factor is None else Product((Number(factor), candidate))
-
-
-def belongs(function: Expression, generators: Sequence[Expression], names: Sequence[str], budget: Budget) -> bool:
-    """Whether a function is a rational function of the generators."""
-    return express(function, generators, names, {}, budget, with_formula=False).identifiable
-
-
-def same_field(
-    left: Sequence[Expression], right: Sequence[Expression], names: Sequence[str], budget: Budget
-) -> tuple[list[Expression], list[Expression]]:
-    """Functions of each side that the other side does not generate; two empty lists for equal fields."""
-    return (
-        [f for f in left if not belongs(f, right, names, budget)],
-        [f for f in right if not belongs(f, left, names, budget)],
-    )

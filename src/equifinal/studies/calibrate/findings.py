@@ -97,7 +97,7 @@ class Calibration(Shown):
         return dict(Counter(entry["sampler"] for entry in self.entries))
 
     def departure(self, name: str) -> str:
-        """How the posterior of a quantity errs, by the mean and the spread of its ranks.
+        """How the posterior of a quantity errs, by the mean of its ranks, and their spread around it.
 
         ``low``, ``high``, ``narrow``, ``wide`` or ``other``; empty if there are too few ranks to tell.
         """
@@ -106,7 +106,7 @@ class Calibration(Shown):
         if n < 2:
             return ""
         shift = (share.mean() - 0.5) * np.sqrt(12 * n)
-        spread = (np.mean((share - 0.5) ** 2) - 1 / 12) * np.sqrt(180 * n)  # variance of (U - 1/2)^2 is 1/180
+        spread = (share.var() - 1 / 12) * np.sqrt(180 * n)  # variance of (U - 1/2)^2 is 1/180
         if max(abs(shift), abs(spread)) < 2:
             return "other"
         if abs(shift) > abs(spread):

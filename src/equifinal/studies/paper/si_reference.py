@@ -56,11 +56,6 @@ def si_interval(c: Array) -> tuple[Array, Array]:
     return low, np.maximum(high, low)
 
 
-def si_theta(c: Array, rho: Array) -> Array:
-    k, g, m = c.T
-    return np.column_stack([k * rho, rho, k * rho * POPULATION - g, m / rho])
-
-
 @cache
 def si_laplace() -> tuple[Array, Array]:
     """Mode of c, and covariance of log c, roughly; c is positive wherever the posterior is not negligible."""
