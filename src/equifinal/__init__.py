@@ -28,7 +28,6 @@ if TYPE_CHECKING:
         IdentifiabilityError,
         InterruptedRunError,
         ModelError,
-        NoExactAnalysis,
         SamplingError,
         SolverError,
     )
@@ -126,7 +125,6 @@ _HOMES = {
     "ModelError": "errors",
     "DataError": "errors",
     "IdentifiabilityError": "errors",
-    "NoExactAnalysis": "errors",
     "SolverError": "errors",
     "SamplingError": "errors",
     "InterruptedRunError": "errors",
@@ -148,7 +146,6 @@ __all__ = [
     "Meaning",
     "Model",
     "ModelError",
-    "NoExactAnalysis",
     "Noise",
     "Observations",
     "Posterior",
