@@ -122,7 +122,7 @@ def _show_warning(message: Warning | str, *_: Any) -> None:
 
 def _shown(message: str) -> str:
     """A message may quote a file, and what a terminal would obey is not printed."""
-    return "".join(char if char.isprintable() or char == "\n" else "\ufffd" for char in message)
+    return "".join(char if char.isprintable() or char in "\n\t" else "\ufffd" for char in message)
 
 
 def _version(value: bool) -> None:
