@@ -154,6 +154,9 @@ VARIED: dict[str, str] = {
     "numbers by row": DECAY
     + "[noise]\nx = { family = 'normal', sd = { column = 'se' }, relative = 's' }\n"
     + "[data]\ntime = [0.5, 1, 2]\nx = [8, 5, 1]\nse = [1, 0.5, 0.2]\n",
+    "a start that is said to be zero": DECAY.replace('["x"]', '["x"]\nstart = "0"')
+    + LIMITS.replace(", below = 2", "")
+    + "[data]\ntime = [0.5, 1, 2, 4]\nx = [8, 5, 1, 1]\n",
     "dose at the start": ORAL + "[[dose]]\nstate = 'gut'\namount = 90\ntime = 0\n" + ORAL_DATA,
     "dose at the start, seen": ORAL
     + "[[dose]]\nstate = 'blood'\namount = 'V'\ntime = 0\nfirst = true\n"

@@ -37,11 +37,11 @@ def model_to_sbml(model: Model, values: Mapping[str, float], *, name: str = "mod
     Raises
     ------
     DataError
-        If it has what SBML cannot express: known inputs, an onset, a steady state before the start.
+        If it has what SBML cannot express: known inputs, an onset other than zero, a steady state before the start.
     """
     for has, what in (
         (model.inputs, "known inputs"),
-        (model.onset is not None, "an onset"),
+        (model.onset not in (None, Number(Fraction(0))), "an onset"),
         (model.before is not None, "a steady state before it starts"),
     ):
         if has:
