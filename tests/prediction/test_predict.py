@@ -84,6 +84,18 @@ def test_increments_are_checked_as_increments() -> None:
     np.testing.assert_allclose(found.expected[2], [grown[1] - grown[0], grown[3] - grown[2]], rtol=1e-4)
 
 
+def test_increments_are_predicted_from_one_asked_time_to_the_next() -> None:
+    problem = loads(AWKWARD)
+    name = problem.experiments[0].name
+    theta = np.tile(rows(problem, k1=1.0, k2=2.0, x_0=1.5, z_0=1.0, total_0=0.3, sigma=0.1), (4000, 1))
+    seen = predict(problem, theta, times=[4, 6, 7]).named("total", name).observed
+    assert np.isnan(seen[:, 0]).all()  # since when is not known
+    gained = -1.5 * np.diff(np.exp(-np.array([4.0, 6.0, 7.0])))
+    np.testing.assert_allclose(seen[2, 1:], gained, atol=0.008)  # medians of 4,000 with a sd of 0.1: 4 standard errors
+    np.testing.assert_allclose(seen[4, 1:] - seen[0, 1:], 2 * 1.645 * 0.1, rtol=0.07)
+    assert predict(problem, theta[:1], until=7).named("total", name).observed is None  # no grid of reports
+
+
 def test_draws_that_cannot_be_solved_are_left_out_and_counted() -> None:
     problem = loads(BLOW_UP)
     found = predict(problem, np.array([[0.1], [10.0], [0.1]]), times=[0, 1])

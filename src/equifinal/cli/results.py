@@ -22,6 +22,7 @@ from equifinal.cli.common import (
     executor_of,
     explaining,
     load_problem,
+    with_flags,
 )
 from equifinal.words.json_output import print_json
 
@@ -93,7 +94,7 @@ def predict(
     elif out is None:
         print(table.to_csv(), end="")
     if not as_json:
-        print("\n".join(table.words()), file=sys.stderr)
+        print(with_flags("\n".join(table.words())), file=sys.stderr)
 
 
 def report(

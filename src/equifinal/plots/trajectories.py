@@ -187,8 +187,7 @@ def _output(axes: Any, problem: Problem, band: Band, check: Check | None, colour
     increments = check is not None and check.increment
     bands = band.quantiles if band.observed is None else band.observed
     if check is not None and increments:
-        _increments(axes, check, colour)
-        bands = check.replicated
+        bands = _increments(axes, check, band, colour)
     else:
         _band(axes, band.times, bands, colour)
         axes.plot(band.times, band.quantiles[2], color=colour, lw=1.4)
@@ -268,17 +267,28 @@ def _band(axes: Any, times: Any, quantiles: Any, colour: str) -> None:
     axes.fill_between(times, quantiles[1], quantiles[3], color=colour, alpha=0.30, lw=0)
 
 
-def _increments(axes: Any, check: Check, colour: str) -> None:
-    """Increments exist at the data's times only: bars rather than a curve."""
+def _increments(axes: Any, check: Check, band: Band, colour: str) -> Any:
+    """Increments exist at times of reports only: bars rather than a curve, those of the data and any asked for beyond.
+
+    Returns what they span, for the limits of the axis.
+    """
     times, first = np.unique(check.times, return_index=True)
-    bands = check.replicated[:, first]
-    wide = len(times) <= 60
+    bands, middle = check.replicated[:, first], check.expected[2, first]
+    if band.observed is not None:
+        new = (band.times > times[-1]) & np.isfinite(band.observed).all(axis=0)
+        times = np.concatenate([times, band.times[new]])
+        bands = np.concatenate([bands, band.observed[:, new]], axis=1)
+        middle = np.concatenate([middle, band.observed[2, new]])
     if len(times) > MANY:
         _band(axes, times, bands, colour)
-        return
-    axes.vlines(times, bands[0], bands[4], color=colour, alpha=0.30, lw=5 if wide else 2)
-    axes.vlines(times, bands[1], bands[3], color=colour, alpha=0.45, lw=5 if wide else 2)
-    axes.plot(times, check.expected[2, first], "_", color=colour, ms=7, mew=1.4)
+        return bands
+    wide = 5 if len(times) <= 60 else 2
+    axes.vlines(times, bands[0], bands[4], color=colour, alpha=0.30, lw=wide)
+    axes.vlines(times, bands[1], bands[3], color=colour, alpha=0.45, lw=wide)
+    axes.plot(times, middle, "_", color=colour, ms=7, mew=1.4)
+    if times[-1] > check.times[-1]:
+        axes.axvline(check.times[-1], color=MUTED, lw=0.8, ls=":")
+    return bands
 
 
 def _panels(

@@ -53,7 +53,8 @@ class Band:
         Of the trajectory over the draws, a row for each of `LEVELS`.
     observed
         Of a new observation, likewise, censored at the limits of its noise; None for states, and for outputs whose
-        noise is not known, or for rows of the data only, or that are observed as increments.
+        noise is not known, or for rows of the data only. Of an output that is observed by its increments, of what is
+        added since the time before, not a number at the first; None on a grid that nobody asked for.
     mean
         Of the trajectory.
     moments
@@ -169,7 +170,7 @@ def predict(
     theta
         Parameters, one draw per row, in the order of ``problem.parameters``: see `posterior_rows` and `prior_rows`.
     times
-        When to predict; left out, an even grid from 0 to `until`.
+        When to predict; left out, an even grid from 0 to `until`. For new increments, the times of reports.
     until
         The last time of that grid; left out, a quarter beyond the last observation.
     seed
@@ -201,8 +202,9 @@ def predict(
 
         for j, name in enumerate(experiment.model.outputs):
             curve, seen, entry = found.outputs[fine, :, j], None, noises.get(name)
-            if entry is not None and not entry.increment and not entry.noise.by_row:
-                made = _scattered(entry, curve, computed, problem, theta[fine], rng)
+            meant = entry is not None and (not entry.increment or (times is not None and grid.size > 1))
+            if entry is not None and meant and not entry.noise.by_row:
+                made = _seen(entry, curve, computed, problem, theta[fine], rng)
                 seen = quantiles(np.clip(made, *entry.noise.general_limits))
             own.append((name, "output", curve, seen))
         for j, name in enumerate(experiment.model.states):
@@ -383,6 +385,23 @@ def _refuse_too_many(lanes: int, times: int, experiment: Experiment) -> None:
         raise DataError(
             f"{lanes:,} draws at {times:,} times are more than can be held at once; ask for fewer times or draws"
         )
+
+
+def _seen(
+    entry: Observations,
+    curve: Array,
+    computed: Mapping[str, Array],
+    problem: Problem,
+    theta: Array,
+    rng: np.random.Generator,
+) -> Array:
+    """New observations along a curve: around it, or around what it gains from one time to the next."""
+    if not entry.increment:
+        return _scattered(entry, curve, computed, problem, theta, rng)
+    made = np.full(curve.shape, np.nan)
+    later = {text: values[:, 1:] for text, values in computed.items()}
+    made[:, 1:] = _scattered(entry, np.diff(curve, axis=1), later, problem, theta, rng)
+    return made
 
 
 def _scattered(

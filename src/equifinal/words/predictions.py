@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -66,7 +67,7 @@ class PredictionTable(Shown):
         for band in self.bands:
             verdict = {True: "yes", False: "no", None: "unknown"}[self.determined.get((band.experiment, band.name))]
             for t in range(band.times.size):
-                seen = [""] * len(LEVELS) if band.observed is None else [f"{v:.8g}" for v in band.observed[:, t]]
+                seen = [""] * len(LEVELS) if band.observed is None else [_cell(v) for v in band.observed[:, t]]
                 row = [band.experiment] * several + [band.name, band.kind, verdict, f"{band.times[t]:.10g}"]
                 writer.writerow([*row, f"{band.mean[t]:.8g}", *(f"{v:.8g}" for v in band.quantiles[:, t]), *seen])
         return buffer.getvalue()
@@ -86,7 +87,7 @@ class PredictionTable(Shown):
                     "times": b.times.tolist(),
                     "mean": b.mean.tolist(),
                     "quantiles": b.quantiles.tolist(),
-                    "observed": None if b.observed is None else b.observed.tolist(),
+                    "observed": None if b.observed is None else [[_finite(v) for v in row] for row in b.observed],
                 }
                 for b in self.bands
             ],
@@ -110,12 +111,15 @@ class PredictionTable(Shown):
             verdict = self.determined.get((band.experiment, band.name))
             told = ", ".join(text for text in (BADGES[verdict], precision_text(band)) if text)
             lines.append(f"{_place(band)} ({band.kind}): {told}")
+        unseen = {(b.experiment, b.name) for b in self.bands if b.observed is None}
         for c in self.checks:
             where = f"{c.output} [{c.experiment}]" if c.experiment else c.output
             lines.append(
                 f"check of {where}: {c.inside_50:.0%} of {c.values.size} observations inside the 50% band, "
                 f"{c.inside_90:.0%} inside the 90% band, largest residual {c.largest:.1f} standard deviations"
             )
+            if c.increment and (c.experiment, c.output) in unseen:
+                lines.append(f"{where} is observed by its increments: to predict new ones, give the `times` of reports")
         if self.predictions.failed:
             lines.append(
                 f"{self.predictions.failed} of {self.predictions.draws} draws could not be solved and are left out"
@@ -133,6 +137,14 @@ def bands_table(bands: Sequence[Band]) -> Any:
     for band in bands:
         table.add_row(_place(band), band.kind, f"{band.times[0]:g} to {band.times[-1]:g}", precision_text(band))
     return table
+
+
+def _cell(value: float) -> str:
+    return f"{value:.8g}" if math.isfinite(value) else ""
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None
 
 
 def _place(band: Band) -> str:
