@@ -108,6 +108,12 @@ def test_errors_say_where_and_what(text: str, column: int, words: list[str]) -> 
         assert word in str(caught.value)
 
 
+@pytest.mark.parametrize(("text", "column"), [("a*(b - k*c\nd + e", 3), ("a*exp(k*c\nd + e", 6)])
+def test_a_bracket_that_is_left_open_is_said_to_be(text: str, column: int) -> None:
+    with pytest.raises(ModelError, match=f"the bracket opened at line 1, column {column} is not closed"):
+        parse_expression(text)
+
+
 def test_caps() -> None:
     with pytest.raises(ModelError, match="nested"):
         parse_expression("(" * (MAX_NESTING + 1) + "x" + ")" * (MAX_NESTING + 1))

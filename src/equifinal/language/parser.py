@@ -81,7 +81,7 @@ class Parser:
         self.constants: Mapping[str, Fraction] = constants or {}
         self.exponents: dict[str, Fraction] = dict[str, Fraction]()
         self.position: int = 0
-        self.nesting: int = 0
+        self.opened: list[Token] = []  # brackets that are not closed yet
 
     # tokens
 
@@ -111,6 +111,14 @@ class Parser:
         token = token or self.peek()
         return ModelError(message, line=token.line, column=token.column, word=token.text)
 
+    @property
+    def nesting(self) -> int:
+        return len(self.opened)
+
+    def left_open(self) -> str:
+        token = self.opened[-1]
+        return f"the bracket opened at line {token.line}, column {token.column} is not closed"
+
     # grammar
 
     def expression(self) -> Expression:
@@ -135,6 +143,8 @@ class Parser:
         follower = self.peek()
         joins = self.nesting and is_word(follower, "and", "or")
         if (follower.kind in ("number", "name") and not joins) or is_word(follower, "("):
+            if self.opened and follower.line > self.opened[-1].line:  # most likely a line of its own
+                raise self.error(f"{self.left_open()}: expected ')' or an operator, found {shown(follower)}")
             raise self.error(f"an operator is missing before {shown(follower)}; products are written with *")
         return factors[0] if len(factors) == 1 else Product(tuple(factors))
 
@@ -195,15 +205,12 @@ class Parser:
         if is_word(token, "("):
             if self.nesting >= MAX_NESTING:
                 raise self.error(f"brackets are nested more than {MAX_NESTING} deep")
-            self.nesting += 1
+            self.opened.append(token)
             self.take()
             inner = self.condition()
             if not is_word(self.peek(), ")"):
-                raise self.error(
-                    f"the bracket opened at line {token.line}, column {token.column} is not closed: "
-                    f"expected ')' or an operator, found {shown(self.peek())}"
-                )
-            self.nesting -= 1
+                raise self.error(f"{self.left_open()}: expected ')' or an operator, found {shown(self.peek())}")
+            self.opened.pop()
             self.take()
             return inner
         raise self.error(f"expected a number, a name or '(', found {shown(token)}")
@@ -232,8 +239,8 @@ class Parser:
             raise self.error(f"'{token.text}' is not a function that is known{hint}", token)
         if self.nesting >= MAX_NESTING:
             raise self.error(f"brackets are nested more than {MAX_NESTING} deep")
-        self.nesting += 1
-        self.take()
+        self.opened.append(self.take())
+        self.skip_newlines()
         arguments: list[Expression] = []
         while True:
             arguments.append(self.condition())
@@ -241,7 +248,7 @@ class Parser:
                 break
         if not is_word(self.peek(), ")"):
             raise self.error(f"expected ',' or ')' after an argument of '{token.text}', found {shown(self.peek())}")
-        self.nesting -= 1
+        self.opened.pop()
         self.take()
         least, most = (_ARITIES[name],) * 2 if name in _ARITIES else FUNCTIONS[name][:2]
         if len(arguments) < least or (most is not None and len(arguments) > most):

@@ -88,7 +88,7 @@ def _interesting(meaning: Meaning) -> list[str]:
     parameters = meaning.of_kind(PARAMETER, NOISE)
     if len(parameters) < 2:
         raise DataError("a pair plot needs at least two parameters")
-    ranked = sorted(parameters, key=lambda f: (f.verdict != NOT, np.nan_to_num(f.shrinkage, nan=1.0)))
+    ranked = sorted(parameters, key=lambda f: (f.verdict != NOT, np.nan_to_num(f.information.bits, nan=np.inf)))
     free = [f for f in ranked if f.verdict == NOT]
     chosen = (free if len(free) >= 2 else ranked)[:MOST]
     return [f.name for f in parameters if f in chosen]  # in the order of the problem

@@ -84,6 +84,7 @@ def fit(problem: Problem, shown: Predictions, checks: list[Check], figures: Figu
         "happens": any(strips.strips(problem, b) for b in outputs),
         "changes": any(strips.changes(b) for b in outputs),
         "limits": any(c.censored.any() for c in checks),
+        "increments": any(c.increment for c in checks),
     }
 
 

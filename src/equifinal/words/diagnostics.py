@@ -148,7 +148,7 @@ def sampler_notes(data: InferenceData) -> list[str]:
     pointwise = getattr(data, "log_likelihood", None)
     if pointwise is not None and pointwise.sizes["draw"] < (kept := data.posterior.sizes["draw"]):
         some = f"{pointwise.sizes['draw']:,} of the {kept:,} draws of each chain"
-        notes.append(f"log likelihood of single observations: kept of {some}, evenly taken, to save time and space")
+        notes.append(f"log likelihood of single observations: kept for {some}, evenly taken, to save time and space")
     return notes
 
 

@@ -11,6 +11,7 @@ from equifinal.words.identifiability import listed
 
 MOST_TIED = 3
 SKEW = 0.15  # by how many standard deviations mean and median differ
+ONLY_BOUND = "these data and your other priors only bound it"
 
 
 def estimate(mean: float, sd: float) -> str:
@@ -72,7 +73,7 @@ def sentence(meaning: Meaning, finding: Finding) -> str:
             f"posterior, {value_text(finding)}, is {_how_narrow(finding)}."
         )
     if finding.bounded:
-        return f"{finding.name}: identifiable, but these data only bound it: {bound_text(finding)}."
+        return f"{finding.name}: identifiable, but {ONLY_BOUND}: {bound_text(finding)}."
     return f"{finding.name}: identifiable, and determined by the data: {value_text(finding)}."
 
 
@@ -83,7 +84,7 @@ def _combination(finding: Finding) -> str:
             f"{_how_narrow(finding)}."
         )
     if finding.bounded:
-        return f"{finding.name}: identifiable, but these data only bound it: {bound_text(finding)}."
+        return f"{finding.name}: identifiable, but {ONLY_BOUND}: {bound_text(finding)}."
     return f"{finding.name}: determined by the data: {value_text(finding)}."
 
 
@@ -92,14 +93,14 @@ def bound_text(finding: Finding) -> str:
     above = finding.information.kind == BOUNDED_ABOVE
     value = rounded(finding.quantile(0.95 if above else 0.05), finding.sd)
     side, other = ("most", "small") if above else ("least", "large")
-    return f"at {side} {value} (with probability 95%); they say nothing about how {other} it is"
+    return f"at {side} {value} (with probability 95%); how {other} it is, they leave open"
 
 
 def _noise(finding: Finding) -> str:
     if finding.weak:
         return f"{finding.name}: a noise parameter, about which these data say little: {value_text(finding)}."
     if finding.bounded:
-        return f"{finding.name}: a noise parameter, which these data only bound: {bound_text(finding)}."
+        return f"{finding.name}: a noise parameter; {ONLY_BOUND}: {bound_text(finding)}."
     return f"{finding.name}: a noise parameter, determined by the residuals: {value_text(finding)}."
 
 
@@ -110,7 +111,7 @@ def _locally(meaning: Meaning, finding: Finding) -> str:
     number = finding.alternatives
     count = f"up to {number} values" if number else "several values (or perhaps a single one)"
     weak = f"; moreover, the data say little: it is {_how_narrow(finding)}" if finding.weak else ""
-    weak = f"; moreover, the data only bound it: {bound_text(finding)}" if finding.bounded else weak
+    weak = f"; moreover, {ONLY_BOUND}: {bound_text(finding)}" if finding.bounded else weak
     return (
         f"{finding.name}: identifiable up to alternatives. The data allow {count} that give the same output; your "
         f"prior decides between them. Posterior: {value_text(finding)}{weak}."
