@@ -49,10 +49,10 @@ def told(found: Finding, complete: bool = True, scope: str = "global") -> str:
         (finding(QUANTITY, "not", LITTLE, 0.3), "It can change while every output stays", "prior, data barely"),
         (finding(COMBINATION, "globally", TOLD), "k: determined by the data", "data"),
         (finding(COMBINATION, "globally", LITTLE), "k: identifiable, but barely informed by these", "data, barely"),
-        (finding(COMBINATION, "globally", BELOW), "these data and your other priors only bound it: at least", "data, a bound only"),
+        (finding(COMBINATION, "globally", BELOW), "your other priors only bound it: at least", "data, a bound only"),
         (finding(NOISE, "globally", TOLD), "a noise parameter, determined by the residuals", "data"),
         (finding(NOISE, "globally", LITTLE), "a noise parameter, about which these data say little", "data, barely"),
-        (finding(NOISE, "globally", ABOVE), "a noise parameter; these data and your other priors only bound it", "data, a bound only"),
+        (finding(NOISE, "globally", ABOVE), "parameter; these data and your other priors only", "data, a bound only"),
     ],
 )  # fmt: skip
 def test_one_sentence_for_each_case(found: Finding, words: str, decides: str) -> None:
