@@ -219,6 +219,11 @@ def test_formulas_in_latex() -> None:
     assert to_latex(parse_expression("beta*S/(K_m + S)")) == r"\frac{\beta \, S}{K_{m} + S}"
     assert to_latex(parse_expression("exp(-k*t)")) == r"\exp\left(-k \, t\right)"
     assert to_latex(parse_expression("a^n")) == "a^{n}"
+    assert to_latex(parse_expression("abs(x - y)*m_")) == r"\left|x-y\right| \, m"
+    assert to_latex(parse_expression("1/(a*(b + c)^2) - 2/3")) == r"\frac{1}{a \, \left(b + c\right)^{2}}-\frac{2}{3}"
+    assert to_latex(parse_expression("x_total*k12_in")) == r"x_{\mathrm{total}} \, k_{\mathrm{12,in}}"
+    cases = to_latex(parse_expression("piecewise(a, t < 2, b, t >= 5, c)"))
+    assert cases == r"\begin{cases} a & t < 2 \\ b & t \ge 5 \\ c & \text{otherwise} \end{cases}"
 
 
 def test_the_identifiable_model_has_fewer_parameters_and_the_same_outputs() -> None:
