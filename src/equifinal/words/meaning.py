@@ -89,7 +89,7 @@ def _combination(finding: Finding) -> str:
 
 
 def bound_text(finding: Finding) -> str:
-    """``at most 46 (95%), the data say nothing about how small``, or the like from below."""
+    """``at most 46 (95%), how small it is, they leave open``, or the like from below."""
     above = finding.information.kind == BOUNDED_ABOVE
     value = rounded(finding.quantile(0.95 if above else 0.05), finding.sd)
     side, other = ("most", "small") if above else ("least", "large")
