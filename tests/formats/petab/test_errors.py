@@ -139,11 +139,6 @@ PARAMETERS = FILES_1["parameters.tsv"]
         ("parameters.tsv", PARAMETERS + "A\tlin\t0.1\t2\t1\t1\n", ["problem.yaml: 'A'", "changes with time"]),
         (
             "observables.tsv",
-            FILES_1["observables.tsv"].replace("obs_a", "obs-a"),
-            ["observables.tsv, row 2", "'obs-a' is not an identifier"],
-        ),
-        (
-            "observables.tsv",
             table([{"observableId": "obs_a", "observableFormula": OR + "1,A)", "noiseFormula": 1}]),
             ["nested"],
         ),

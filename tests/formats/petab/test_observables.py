@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from equifinal.formats.load import load
+from equifinal.formats.toml_writing import problem_to_toml
 from equifinal.language.expression import to_text
 from equifinal.posterior.nominal import at_nominal
 from tests.support.petab import FILES_1, table, write
@@ -49,3 +50,27 @@ def test_scatter_in_proportion_to_a_formula_is_so_to_the_output(tmp_path: Path) 
     assert set(written_out[1]) == {"sd", "share"}
     assert "scale" in something_else[1]
     assert abs(written_out[2] - something_else[2]) < 1e-9
+
+
+def test_odd_characters_in_identifiers_are_kept_in_labels(tmp_path: Path) -> None:
+    """Such names cannot stand in formulas; the likelihood is that of plain names, here and once imported."""
+    rows = [
+        {"observableId": name, "observableFormula": "A", "noiseFormula": 0.5} for name in ("load-1 (µg)", "load 1 (µg)")
+    ]
+    seen = [
+        {"observableId": row["observableId"], "simulationConditionId": "c0", "time": 10, "measurement": 0.1}
+        for row in rows
+    ]
+    odd = {**FILES_1, "observables.tsv": table(rows), "measurements.tsv": table(seen)}
+    plain = {
+        key: text.replace("load-1 (µg)", "one").replace("load 1 (µg)", "other") if key.endswith("s.tsv") else text
+        for key, text in odd.items()
+    }
+    problem, other = load(write(tmp_path / "odd", odd)), load(write(tmp_path / "plain", plain))
+    assert len({*problem.model.outputs}) == 2
+    assert {problem.labels[name].label for name in problem.model.outputs} == {"load-1 (µg)", "load 1 (µg)"}
+    path = tmp_path / "own.toml"
+    path.write_text(problem_to_toml(problem))
+    values = [at_nominal(each) for each in (problem, other, load(path))]
+    assert len({found.log_likelihood for found in values if found is not None}) == 1
+    assert all(values)

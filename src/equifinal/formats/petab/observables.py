@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import NamedTuple
+from unicodedata import normalize
 
 from equifinal.errors import DataError, did_you_mean
 from equifinal.formats.petab.tables import Row
@@ -91,11 +92,11 @@ def read_observables(
     """
     found: dict[str, Observable] = {}
     for row in rows:
-        identifier = row.identifier("observableId")
+        identifier = row.required("observableId")
         if identifier in found:
             raise DataError(f"{row.place}: observable '{identifier}' appears twice")
-        name = renamed(identifier)
-        while taken(name):
+        name = _as_name(renamed(identifier))
+        while taken(name) or any(name == other.name for other in found.values()):
             name += "_"
         formula = row.formula("observableFormula", renamed)
         noise = row.formula("noiseFormula", renamed) if row.text("noiseFormula") else Number(Fraction(1))
@@ -114,6 +115,12 @@ def read_observables(
             noise = with_name(noise, formula, Name(name))
         found[identifier] = Observable(row, identifier, name, formula, noise, own, of_noise, *NOISE[kind])
     return found
+
+
+def _as_name(identifier: str) -> str:
+    """An identifier with odd characters, which formulas cannot have; its label keeps them."""
+    name = re.sub(r"\W", "_", normalize("NFKC", identifier))
+    return name if name.isidentifier() else f"_{name}"
 
 
 def _placeholders_1(formula: Expression, noise: Expression, kind: str, identifier: str, row: Row) -> tuple[str, ...]:

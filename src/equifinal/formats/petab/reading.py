@@ -91,8 +91,8 @@ class Read:
         for part, one in self.parts:
             found |= labels_of(part.network, one.experiment.model)
             for seen in one.seen:
-                title = seen.observable.row.text("observableName")
-                if title and title != seen.output:
+                title = seen.observable.row.text("observableName") or seen.observable.identifier
+                if title != seen.output:
                     found[seen.output] = Label(title[:80])
         found |= {name: Label(identifier) for identifier, name in self.named.items() if name != identifier}
         known = known_names(one.experiment for one in self.assembled)
