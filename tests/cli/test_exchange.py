@@ -10,17 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from equifinal.cli import app as cli
+from tests.support.command import run
 from tests.support.petab import FILES_1, FILES_2, MODEL, write
-
-
-def run(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> int:
-    monkeypatch.setattr("sys.argv", ["equifinal", *map(str, arguments)])
-    try:
-        cli.main()
-    except SystemExit as ended:
-        return int(ended.code or 0)
-    return 0
 
 
 @pytest.mark.parametrize("files", [FILES_1, FILES_2], ids=["version 1", "version 2"])

@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 
 from equifinal.errors import DataError, SolverError
+from equifinal.formats.toml import loads
 from equifinal.prediction import equivalents as room
 from equifinal.prediction.equivalents import Equivalents, equivalents
+from tests.support.problems import FINER
 from tests.support.runs import problem_named
 
 AT = {"k1": 0.5}  # where k1 is k2, as at the medians, there is nothing to exchange
@@ -72,3 +74,12 @@ def test_headlines() -> None:
     assert "with the same values of the given combinations" in said(replace(alone, by_hand=True))
     assert "Only the given parameters were asked for" in said(replace(alone, asked=1))
     assert np.array_equal(found.theta[0], alone.theta[0])
+
+
+def test_a_finer_fibre_shows_no_more_than_it_can() -> None:
+    """V = 2 and la = -log(2) have the same output as V = 1 and la = 0."""
+    found = equivalents(loads(FINER), {"la": 0.0, "V": 1.0})
+    text = said(found)
+    assert "No other parameters were found" in text
+    assert "more parameters than shown have this output" in text
+    assert found.to_json()["finer"]

@@ -7,24 +7,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from equifinal.cli import app as cli
 from equifinal.errors import DataError
 from equifinal.formats.load import load
+from equifinal.formats.toml import loads
+from equifinal.identifiability.analysis import analyse
 from equifinal.prediction.simulate import simulate
-from equifinal.results.store import save
+from equifinal.results.store import save, store_identifiability
 from equifinal.studies.exporting import exported, most_probable
+from equifinal.studies.sample import sample
+from tests.support.command import run as command
+from tests.support.problems import FINER
 from tests.support.runs import problem_named, run
 
 TIMES = [0.5, 2.0, 5.0]
-
-
-def command(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> int:
-    monkeypatch.setattr("sys.argv", ["equifinal", *map(str, arguments)])
-    try:
-        cli.main()
-    except SystemExit as ended:
-        return int(ended.code or 0)
-    return 0
 
 
 @pytest.fixture
@@ -79,3 +74,14 @@ def test_what_has_no_smaller_model_is_said() -> None:
         exported(problem, values, "stan", reduced=True)
     with pytest.raises(DataError, match="no value is known for"):
         exported(problem, {}, "pymc")
+
+
+def test_finer_combinations_are_not_called_identifiable() -> None:
+    problem = loads(FINER)
+    with pytest.raises(DataError, match="finer than what data determine"):
+        exported(problem, {"la": 0.0, "V": 1.0}, "latex", reduced=True)
+    data = sample(problem, sampler="random-walk", draws=50, warmup=100, progress=False)
+    store_identifiability(data, analyse([problem.model]))
+    assert (
+        "Identifiable combinations" not in exported(problem, {"la": 0.0, "V": 1.0}, "latex", data=data)["problem.tex"]
+    )

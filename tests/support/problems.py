@@ -152,3 +152,48 @@ def scaled() -> tuple[Posterior, Fibre]:
 def hidden() -> tuple[Posterior, Fibre]:
     problem = loads(HIDDEN, name="hidden")
     return Posterior(problem), Fibre(["p", "q"], problem.priors)
+
+
+# data see V*exp(la) only, which is no rational function: the combinations for samplers are la and V, each by itself
+FINER = """
+[model]
+equations = '''
+x' = -exp(la)*V*x
+u' = exp(la)*x
+w' = exp(la)*V*x
+x(0) = 1
+u(0) = 0
+w(0) = 0
+'''
+outputs = ["x"]
+[parameters]
+la = { prior = "normal", mean = 0, sd = 1 }
+V = { prior = "lognormal", meanlog = 0, sdlog = 1 }
+[noise]
+x = { family = "normal", sd = 0.05 }
+[data]
+time = [0.5, 1, 2]
+x = [0.6, 0.37, 0.14]
+"""
+
+# data see the product a*s only; at its start the output is 0/0, and exact algebra says nothing
+UNDEFINED_AT_FIRST = """
+[model]
+equations = '''
+A' = k - a*s*A
+B' = a*s*A - 0.3*B
+share = A/(A + B)
+A(0) = 0
+B(0) = 0
+'''
+outputs = ["share"]
+[parameters]
+k = { prior = "uniform", lower = 0.1, upper = 5 }
+a = { prior = "uniform", lower = 0.1, upper = 5 }
+s = { prior = "uniform", lower = 0.1, upper = 5 }
+[noise]
+share = { family = "normal", sd = 0.1 }
+[data]
+time = [1, 2, 3, 4, 6]
+share = [0.7, 0.5, 0.4, 0.3, 0.25]
+"""

@@ -49,7 +49,14 @@ def determined_trajectories(
     """
     known = _known(problem, analysis) if analysis is not None else {}
     missing = [key for key in _keys(problem) if key not in known]
-    return {**_compared(problem, fibre, theta), **known} if missing else known
+    if not missing:
+        return known
+    compared = _compared(problem, fibre, theta)
+    if analysis is not None and analysis.finer and {*analysis.parameters.values()} != {GLOBALLY}:
+        # the fibre holds more still than the data do: what agrees along it may differ along the whole one
+        outputs = {(e.name, name) for e in problem.experiments for name in e.model.outputs}
+        compared = {key: found if key in outputs or not found else None for key, found in compared.items()}
+    return {**compared, **known}
 
 
 def _keys(problem: Problem) -> list[tuple[str, str]]:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from equifinal.errors import DataError, SolverError
 from equifinal.fibre import Fibre
 from equifinal.fibre.of_problem import fibre_of
+from equifinal.identifiability.analysis import analyse
 from equifinal.language.expression import to_text
 from equifinal.prediction.simulate import Trajectory, checked_values, simulate
 from equifinal.problem.problem import Problem, SolverSettings
@@ -45,7 +46,9 @@ class Equivalents(Shown):
     certain
         Whether all kinds of equivalents were looked for: not at special points, where there may be more.
     by_hand
-        Whether a user gave the combinations, which may be finer than need be.
+        Whether a user gave the combinations.
+    finer
+        Whether the combinations are, or may be, finer than what data determine, so that others give the same output.
     unsolved
         Vectors at which the solver failed, with its reason; they are not among `theta`.
     """
@@ -58,6 +61,7 @@ class Equivalents(Shown):
     asked: int
     certain: bool
     by_hand: bool
+    finer: bool
     unsolved: tuple[tuple[Array, str], ...] = ()
 
     def __repr__(self) -> str:
@@ -93,6 +97,7 @@ class Equivalents(Shown):
             },
             "fibre_dimension": self.fibre.dimension,
             "certain": self.certain,
+            "finer": self.finer,
             "agree": self.agree,
             "largest_difference": self.largest_difference,
             "differences": [{"experiment": e, "output": y, "relative": v} for (e, y), v in self.differences.items()],
@@ -144,7 +149,9 @@ def equivalents(
     seed = seed_of(seed, rng) or 0
     given = checked_values(problem, at or {})
     grid = _grid(problem, times)
-    fibre = fibre_of(problem, combinations, outputs_only=True, time_limit=time_limit, effort=effort, seed=seed)
+    limits: dict[str, Any] = {"time_limit": time_limit, "effort": effort, "seed": seed}
+    analysis = None if combinations else analyse([e.model for e in problem.experiments], **limits)
+    fibre = fibre_of(problem, combinations, outputs_only=True, analysis=analysis, **limits)
     values = {name: float(prior.quantile(0.5)) for name, prior in fibre.priors.items()} | given
     found = fibre.search(np.array([values[name] for name in fibre.names]), n, seed=seed)
     solver = SolverSettings(**SOLVER, method=problem.solver.method)
@@ -167,6 +174,7 @@ def equivalents(
         asked=n,
         certain=found.certain,
         by_hand=bool(combinations),
+        finer=analysis is None or analysis.finer,
         unsolved=tuple(unsolved),
     )
 

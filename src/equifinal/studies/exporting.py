@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import inf
 from typing import Any
 from warnings import warn
 
@@ -11,7 +12,7 @@ import numpy as np
 from equifinal.errors import DataError, IdentifiabilityError
 from equifinal.fibre.of_problem import fibre_of
 from equifinal.fibre.reparametrised import Reparametrised, reparametrised
-from equifinal.identifiability.verdicts import Identifiability
+from equifinal.identifiability.analysis import analyse
 from equifinal.language.lookalikes import names_in, numbered
 from equifinal.problem.problem import Problem
 from equifinal.results.store import identifiability_of
@@ -80,7 +81,13 @@ def _sbml(problem: Problem, values: Mapping[str, float], new: Reparametrised | N
 
 
 def _reduced(problem: Problem, values: Mapping[str, float], data: Any) -> Reparametrised:
-    analysis = _analysis(data)
+    found_before = None if data is None else identifiability_of(data)
+    analysis = found_before or analyse([e.model for e in problem.experiments], time_limit=inf, effort=1.0)
+    if analysis.finer:
+        raise DataError(
+            "the identifiable model is not known in closed form: the combinations that the analysis found are finer "
+            "than what data determine"
+        )
     fibre = fibre_of(problem, outputs_only=True, analysis=analysis)
     found = reparametrised(fibre, values, names_in([problem.model]))
     if found is None:
@@ -88,10 +95,6 @@ def _reduced(problem: Problem, values: Mapping[str, float], data: Any) -> Repara
             raise DataError("the data can determine all parameters: the model is its own identifiable model")
         raise DataError("the identifiable model has no closed form, because the chart of the fibre is not rational")
     return found
-
-
-def _analysis(data: Any) -> Identifiability | None:
-    return None if data is None else identifiability_of(data)
 
 
 def _latex(problem: Problem, values: Mapping[str, float], reduced: bool, data: Any) -> str:
@@ -103,7 +106,7 @@ def _latex(problem: Problem, values: Mapping[str, float], reduced: bool, data: A
     if data is None:
         return problem_to_latex(problem, values)
     try:
-        combinations = identifiability_of(data).combinations
+        combinations = identifiability_of(data).determined
     except IdentifiabilityError:
         combinations = ()
     names = numbered("c", len(combinations), names_in([problem.model]))

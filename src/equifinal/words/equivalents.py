@@ -45,15 +45,16 @@ def equivalents_page(equivalents: Equivalents) -> Any:
 
 def _equivalents_headline(equivalents: Equivalents) -> str:
     n, r = len(equivalents.theta), equivalents.fibre.dimension
+    unsure = not equivalents.certain or (equivalents.finer and not equivalents.by_hand)
     what = "values of the given combinations" if equivalents.by_hand else "output"
     if not equivalents.agree:
         return "These vectors were expected to give the same output, but in simulations they do not."
     if n == 1 and equivalents.asked == 1:
         return "Only the given parameters were asked for; ask for more vectors to see others with the same output."
     if n == 1:
-        known = "No other parameters were found" if r or not equivalents.certain else "There are no other parameters"
+        known = "No other parameters were found" if r or unsure else "There are no other parameters"
         return f"{known} inside the priors' support with the same {what}."
-    if r == 0:
+    if r == 0 or equivalents.finer:
         return f"These {n} parameter vectors give the same output."
     shape = "a curve" if r == 1 else f"a set of dimension {r}"
     return f"These {n} parameter vectors give the same output; all such vectors form {shape}, called a fibre."
@@ -70,6 +71,11 @@ def _equivalents_notes(equivalents: Equivalents) -> Iterator[str]:
         yield (
             "! The given parameters are a special point, where combinations are dependent or solutions meet: more "
             "parameters than shown may have this output; try nearby values."
+        )
+    if equivalents.finer and not equivalents.by_hand:
+        yield (
+            "! The combinations that are known of this model are finer than what data determine: more parameters than "
+            "shown have this output."
         )
     for theta, reason in equivalents.unsolved:
         shown = ", ".join(f"{name} = {value:.5g}" for name, value in zip(equivalents.fibre.names, theta, strict=True))

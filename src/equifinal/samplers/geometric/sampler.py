@@ -114,8 +114,8 @@ def begin(task: Task, positions: Array) -> Start:
     if fibre.dimension == 0:
         how = "transitions and swaps of roots" if fibre.chart.degree > 1 else "transitions"
         warnings.warn(
-            f"every parameter is determined by the data{' up to swaps' if fibre.chart.degree > 1 else ''}: there is "
-            f"nothing to move along, and the geometric sampler makes {how} only",
+            f"there is nothing to move along, since every parameter{' up to swaps' if fibre.chart.degree > 1 else ''} "
+            f"is a combination of its own: the geometric sampler makes {how} only",
             stacklevel=2,
         )
     found = posterior.evaluate(positions)
